@@ -6,7 +6,8 @@ from collections.abc import Callable, Mapping
 
 from rejoinder.errors import Unsupported
 from rejoinder.ir.catalog import Catalog
-from rejoinder.plan.join.delta_paths import Statistics
+from rejoinder.ir.identities import RelationId
+from rejoinder.plan.join.fan_out import Statistics
 from rejoinder.plan.physical.dataflow import Dataflow
 from rejoinder.plan.planning import Plan, Planning
 from rejoinder.sql.bind.binder import bind_view
@@ -38,7 +39,7 @@ def refuse_products(
     Statistics count rows that are gone until a merge nets them. `net_rows` counts the rows of an arrangement that are
     left; it is called only where the statistics alone would refuse.
     """
-    rows: dict[str, int] = {}
+    rows: dict[RelationId, int] = {}
     for arrangement in present.arrangements:
         found = statistics.get(arrangement.id)
         rows[arrangement.relation] = max(rows.get(arrangement.relation, 0), found.rows if found else 0)
@@ -46,7 +47,7 @@ def refuse_products(
         for hop in path.hops:
             pairs = rows.get(path.start, 0) * rows.get(hop.relation, 0)
             tested = {"semi", "anti"} & {hop.mode, path.mode}
-            if hop.key or hop.within or tested or pairs <= max_pairs or path.view in present.views:
+            if hop.key or hop.within or tested or pairs <= max_pairs or str(path.view) in present.views:
                 continue
             for relation in {path.start, hop.relation}:
                 kept = [a.id for a in present.arrangements if a.relation == relation]

@@ -185,7 +185,8 @@ class Player:
         engine = self.driver._engine
         assert set(engine.version.state.arrangements) == {a.id for a in engine.dataflow.arrangements}
         for arrangement in engine.dataflow.arrangements:
-            if arrangement.relation in self.model.specs:
+            relation = str(arrangement.relation)
+            if relation in self.model.specs:
                 held: Counter[str] = Counter()
                 for ref in (ref for part in engine.version.state.arrangements[arrangement.id] for ref in part.refs):
                     run = read_run(self.driver._store, ref)
@@ -193,7 +194,7 @@ class Player:
                         plain_rows(without(run, [HASH, DIFF]), is_ordered=True), diffs(run), strict=True
                     ):
                         held[frozen(row)] += int(diff)
-                rows = bag(self.model.rows(arrangement.relation))
+                rows = bag(self.model.rows(relation))
                 assert Counter({row: count for row, count in held.items() if count}) == rows, arrangement.id
         for view in self.views:
             assert self.driver.sql(f"EXPLAIN {view}").startswith(f"view {view} (")

@@ -8,7 +8,7 @@ from typing import Any
 
 from rejoinder import planner
 from rejoinder.ir.catalog import Catalog, View
-from rejoinder.plan.join.delta_paths import Statistics
+from rejoinder.plan.join.fan_out import Statistics
 from rejoinder.plan.planning import Plan
 from rejoinder.sql.bind import binder
 

@@ -10,10 +10,10 @@ from typing import Protocol, TypeVar
 import pyarrow as pa
 
 from rejoinder.engine.executors.delivery_hosts import LocalHost
+from rejoinder.ir.splits import Split, split_batch
 from rejoinder.runtime.bucket_rounds import BucketRound, EpochWork, ScanRound, by_bucket, exchange_batch
 from rejoinder.runtime.task import Report
-from rejoinder.state.executor import LocalExecutor, reports_from, split_batch
-from rejoinder.state.flow_state import Listed
+from rejoinder.state.executor import LocalExecutor, reports_from
 
 T = TypeVar("T")
 
@@ -46,7 +46,7 @@ class SimulatedExecutor(LocalExecutor):
             line.took([path for batch in listed for path in batch.column(1).to_pylist() if path is not None])
         return self._run(work, listed)
 
-    def run_listed(self, work: EpochWork, splits: Sequence[Listed]) -> dict[int, Report]:
+    def run_listed(self, work: EpochWork, splits: Sequence[Split]) -> dict[int, Report]:
         """Run all rounds of a hydration, which reads nothing that was not read before."""
         return self._run(work, [split_batch(splits)])
 

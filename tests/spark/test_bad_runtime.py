@@ -14,6 +14,7 @@ from pyspark.sql import SparkSession
 from rejoinder.errors import RuntimeMismatch
 from rejoinder.exchange.session.spark_session import check_java
 from rejoinder.exchange.tasks import spark_rounds
+from rejoinder.ir.splits import StateSplit
 from tests.deep import DEEP
 
 
@@ -62,7 +63,7 @@ def test_another_python_in_a_stage(spark: SparkSession, monkeypatch: pytest.Monk
     """What a worker does that finds itself on another Python than the stage was made on."""
     monkeypatch.setattr(sys, "version_info", (3, 99, 0))
     frame = spark_rounds.attach(
-        spark_rounds.listed_splits(spark, [("x", None, 0, None)]), [lambda work, batches: iter(())], 2
+        spark_rounds.listed_splits(spark, [StateSplit("x")]), [lambda work, batches: iter(())], 2
     )
     monkeypatch.undo()
     with pytest.raises(

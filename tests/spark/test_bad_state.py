@@ -15,6 +15,7 @@ from pyspark.sql import SparkSession
 
 import rejoinder as rj
 from rejoinder.errors import Corrupt, NewerFormat, StorageFailed
+from rejoinder.ir.identities import SourceRows
 from tests.spark.conftest import OpenFlow
 from tests.spark.rows import bag, summed, view
 
@@ -69,7 +70,7 @@ def test_a_damaged_run(spark: SparkSession, open_flow: OpenFlow, state: str, tmp
     flow = open_flow()
     fill(flow)
     rows = view(flow, "v")
-    name = next(a.id for a in flow.engine.dataflow.arrangements if a.relation == "a")
+    name = next(a.id for a in flow.engine.dataflow.arrangements if a.relation == SourceRows("a"))
     files = {ref.name for part in flow.engine.version.state.arrangements[name] for ref in part.refs}
     whole = {file: Path(state, file).read_bytes() for file in files}
     for file in files:

@@ -80,6 +80,18 @@ def test_a_table_with_a_hostile_name_is_quoted_and_nothing_else_is_touched(flow:
     assert derby.number("SELECT COUNT(*) FROM people") == 1
 
 
+def test_a_table_of_epochs_that_cannot_be_read_is_not_taken_for_none(flow: rj.Flow, derby: Derby) -> None:
+    derby.update("CREATE TABLE people (id BIGINT, n INT)", "CREATE TABLE rejoinder_epochs (sink VARCHAR(64))")
+    _sink(flow, derby, "people", mode="upsert", key="id")
+    flow.insert("a", [{"id": 1, "n": 10}])
+    with pytest.raises(SinkFailed, match=r"(?i)column 'EPOCH'"):
+        flow.run()
+    assert derby.number("SELECT COUNT(*) FROM people") == 0
+    derby.update("DROP TABLE rejoinder_epochs")
+    flow.run()
+    assert derby.number("SELECT COUNT(*) FROM people") == 1
+
+
 @pytest.mark.parametrize("table", ["people WHERE 1 = 0; DROP TABLE people; --", "(SELECT id, n FROM people) x"])
 def test_what_is_no_table_is_refused_as_a_name(flow: rj.Flow, derby: Derby, table: str) -> None:
     derby.update("CREATE TABLE people (id BIGINT, n INT)", "INSERT INTO people VALUES (1, 1)")

@@ -18,6 +18,7 @@ from rejoinder.engine.executors import spark_executor
 from rejoinder.exchange.session.spark_session import LOCAL_JAVA_OPTIONS, SETTINGS
 from rejoinder.exchange.streaming.streaming_query import INTERPRETED
 from rejoinder.exchange.tasks.spark_rounds import attach, listed_splits, run_attached
+from rejoinder.ir.splits import StateSplit
 from tests.conftest import NAMED
 from tests.deep import DEEP
 from tests.spark.conftest import OpenFlow
@@ -45,7 +46,7 @@ def in_workers(spark: SparkSession, tasks: int = 4) -> list[dict[str, Any]]:
         types = [pa.int32(), pa.int32(), pa.binary()]
         yield pa.RecordBatch.from_arrays([pa.array(c, t) for c, t in zip(columns, types, strict=True)], names)
 
-    frame = attach(listed_splits(spark, [("x", None, at, None) for at in range(tasks)]), [tell], 2)
+    frame = attach(listed_splits(spark, [StateSplit("x", number) for number in range(tasks)]), [tell], 2)
     return [json.loads(payload) for _, _, payload in run_attached(frame, "the epoch's work")]
 
 

@@ -111,7 +111,7 @@ def test_a_database_table_with_a_row_per_key(shop: rj.Flow, postgres: Postgres, 
 
     # Somebody else has changed the table.
     postgres.sql("DELETE FROM s.people WHERE id = 3")
-    with pytest.raises(SinkFailed, match="does not hold what sink `people` has put there") as failure:
+    with pytest.raises(SinkFailed, match="does not contain what sink `people` has written") as failure:
         put(shop, row(3, "Scarlett"), row(1, "Ada B."))
     assert "of 2 row(s) to replace or delete 1 exist" in str(failure.value)
     assert postgres.sql("SELECT name FROM s.people WHERE id = 1") == [["Ada"]]
@@ -221,7 +221,7 @@ def test_a_key_whose_rows_come_in_two_epochs(shop: rj.Flow, spark: SparkSession,
     shop.sql("CREATE VIEW twice AS SELECT id % 1 AS id, name FROM a")
     shop.sink("twice", "delta", name="double", path=tmp_path / "double", mode="upsert", key="id")
     put(shop, row(1, "Ada"))
-    with pytest.raises(SinkFailed, match="does not hold what sink `double` has put there") as failure:
+    with pytest.raises(SinkFailed, match="does not contain what sink `double` has written") as failure:
         put(shop, row(2, "Bob"))
     assert 'the row of key {"id":0} exists already' in str(failure.value.values)
     assert [tuple(each) for each in spark.read.format("delta").load(str(tmp_path / "double")).collect()] == [(0, "Ada")]

@@ -26,13 +26,14 @@ from rejoinder.api.flow_reads import Readings
 from rejoinder.api.relations.relation import Relation
 from rejoinder.api.relations.selection import Selection
 from rejoinder.api.relations.windowed import WindowedTable
+from rejoinder.api.sources.flow_input import Input
 from rejoinder.api.sources.flow_sources import Sources
 from rejoinder.api.sources.inbox import Inbox
 from rejoinder.api.sources.unread_queries import answer_unread
 from rejoinder.connectors.connector import Inputs
-from rejoinder.connectors.function.connector import PYTHON
+from rejoinder.connectors.function.connector import FUNCTION
 from rejoinder.connectors.registry import source_side
-from rejoinder.connectors.sink_definition import make_sink
+from rejoinder.connectors.sink_definition import declared_sink
 from rejoinder.connectors.source_stream import SourceStream
 from rejoinder.engine.definitions.definition_batch import Batch, define_all, grouped
 from rejoinder.engine.definitions.definition_statements import Definition, drop_statement, find_sink, has_same
@@ -47,9 +48,8 @@ from rejoinder.engine.queries.view_serving import Serving
 from rejoinder.engine.state_quota import StateQuota, check_count
 from rejoinder.engine.statements import Answer, Explained, Queried, Shown, Streamed, Varied, execute
 from rejoinder.engine.status.explain_statements import show
-from rejoinder.engine.time.explicit_watermarks import event_time, explicit_watermark
 from rejoinder.engine.unread_sources import unread_sources
-from rejoinder.errors import InvalidSql, Unsupported, with_values
+from rejoinder.errors import Unsupported, with_values
 from rejoinder.exchange.session import spark_session
 from rejoinder.exchange.streaming.query_runner import Runner
 from rejoinder.exchange.streaming.ticks import Ticker
@@ -57,7 +57,7 @@ from rejoinder.exchange.tasks import view_reader
 from rejoinder.host.caps import set_caps
 from rejoinder.host.temporary_folders import own_folder
 from rejoinder.ir.allowed_functions import allow_functions
-from rejoinder.ir.catalog import Catalog, Sink, Source
+from rejoinder.ir.catalog import Catalog, Sink
 from rejoinder.plan.physical.dataflow import SourceScan
 from rejoinder.runtime.task import MAX_PAIRS
 from rejoinder.sql.definitions.view_options import STATE_BYTES, STATE_ROWS, checked_options
@@ -72,7 +72,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 
-class Flow(Lifecycle, Sources, Readings, Maintenance):
+class Flow(Lifecycle, Sources, Input, Readings, Maintenance):
     """A flow on a state directory (a path, or a URL such as s3://…).
 
     Creates a local Spark session unless `spark` is given. `parallelism` is the number of hash ranges; it may differ
@@ -260,8 +260,7 @@ class Flow(Lifecycle, Sources, Readings, Maintenance):
 
         The default name is `<view>_<format>`. An option that is a Python keyword has an underscore: `from_="now"`.
         """
-        given = {option.rstrip("_"): str(value) for option, value in options.items()}
-        self._create_sink(make_sink(name or f"{view.replace('.', '_')}_{format}", view, format.lower(), given))
+        self._create_sink(declared_sink(view, format, name, options))
 
     def foreach_epoch(
         self, view: str, function: Callable[[int, DataFrame], object], *, name: str | None = None, from_: str = "start"
@@ -271,7 +270,7 @@ class Flow(Lifecycle, Sources, Readings, Maintenance):
         The DataFrame has the view's columns, `_epoch` and `_diff`. Read it before the function returns. After a crash,
         the function may be called again with the same epoch. Each process must declare it again.
         """
-        sink = make_sink(name or f"{view.replace('.', '_')}_{PYTHON}", view, PYTHON, {"from": from_})
+        sink = declared_sink(view, FUNCTION.name, name, {"from": from_})
         known = find_sink(self.engine.version.catalog, sink.name)
         self._outbox.functions[sink.name if known is None else known.name] = function
         self._create_sink(sink)
@@ -284,73 +283,6 @@ class Flow(Lifecycle, Sources, Readings, Maintenance):
     def sinks(self) -> list[dict[str, Any]]:
         """Return sink, view, format, options (secrets hidden) and the last delivered epoch of each sink."""
         return show(self.engine, "SINKS")
-
-    # -- input ------------------------------------------------------------------------------------------------------
-
-    @with_values
-    def insert(self, relation: str, rows: pa.Table | Sequence[Mapping[str, Any]]) -> None:
-        """Insert rows into a source that was created without USING. The next epoch reads them. Raises `InputError`."""
-        self._inbox.add(self._memory_source(relation), rows, 1)
-
-    @with_values
-    def delete(self, relation: str, rows: pa.Table | Sequence[Mapping[str, Any]]) -> None:
-        """Delete rows from a source that was created without USING; for a table, only the key is needed."""
-        self._inbox.add(self._memory_source(relation), rows, -1)
-
-    def idle(self, source: str, partition: int | str | None = None) -> None:
-        """Mark a partition of a source as idle; None means all known partitions.
-
-        From the next epoch on, its watermarks are ignored until its next row. A running flow runs that epoch at once.
-        Rows in transit may be late then. The mark is lost if the process ends before the epoch. Raises `MissingInput`
-        if there is no such partition.
-        """
-        relation = self._timed_source(source)
-        self.engine.mark_idle(relation, partition, self._runner.partitions.get(relation.name, ()))
-        self._make_epoch()
-
-    def watermark(self, source: str, time: Any, column: str | None = None, partition: int | str | None = None) -> None:
-        """Pass an explicit watermark: no row below `time` follows in a partition; None means all known partitions.
-
-        Unread rows of the source may still be below it, so it is applied after they are read. `run()` applies it when
-        it has read all input, a running flow when it has read the rows that were inserted before. For a source with
-        external input, that is after the first epoch without new input. The watermark is lost if the process ends
-        before that. Raises `WatermarkRegress`, without effect, if it is not above the last explicit one.
-        """
-        relation = self._timed_source(source)
-        name = event_time(relation, column)
-        value, known = explicit_watermark(relation, name, time), self._runner.partitions.get(relation.name, ())
-        is_in_order = source_side(relation).takes_diffs and "latestfirst" not in relation.options
-        newest = self._inbox.newest(relation) if is_in_order else None
-        is_running = self._runner.is_running
-        self.engine.add_watermark(relation, name, value, partition, known, is_running=is_running, newest=newest)
-        self._make_epoch()
-
-    def _timed_source(self, name: str) -> Source:
-        """Return a source with the watermarks that views impose on it. Raises `InvalidSql` if it has none."""
-        declared = self.engine.version.catalog.get(name)
-        relation = self.engine.version.plan.program.sources.get(declared.name, declared)
-        if not isinstance(relation, Source) or not relation.watermarks:
-            raise InvalidSql(
-                f"`{relation.name}` has no watermark to wait for",
-                hint="name a source that was declared with WATERMARK",
-            )
-        return relation
-
-    def _make_epoch(self) -> None:
-        """Make a running flow apply pending signals in an epoch."""
-        if not self._runner.is_running:
-            return
-        if self._runner.is_ticking:
-            self._runner.ticker.wake()
-        else:  # the query was started without ticks, so it cannot run an epoch without input
-            self._runner.stop()
-            self._start(once=False, interval=self._runner.interval)
-
-    def _memory_source(self, name: str) -> Source:
-        source = self.engine.version.catalog.get(name)
-        if not isinstance(source, Source) or not source_side(source).takes_diffs:
-            raise InvalidSql(f"`{name}` is not an in-memory source", hint="create it without USING")
-        return source
 
     # -- running ----------------------------------------------------------------------------------------------------
 

@@ -6,7 +6,7 @@ from rejoinder.connectors.connector import Connector, SinkSide, SourceSide
 from rejoinder.connectors.console.connector import CONSOLE
 from rejoinder.connectors.dataframe.connector import DATAFRAME
 from rejoinder.connectors.delta.connector import DELTA
-from rejoinder.connectors.files.connector import ARROW, CSV, JSON, PARQUET
+from rejoinder.connectors.files.connector import ARROW, CSV, JSON, PARQUET, TEXT
 from rejoinder.connectors.function.connector import FUNCTION
 from rejoinder.connectors.jdbc.connector import JDBC
 from rejoinder.connectors.kafka.connector import KAFKA
@@ -25,6 +25,7 @@ CONNECTORS: tuple[Connector, ...] = (
     KAFKA,
     MEMORY,
     PARQUET,
+    TEXT,
 )
 SOURCES: dict[str, SourceSide] = {each.name: each.source for each in CONNECTORS if each.source is not None}
 SINKS: dict[str, SinkSide] = {each.name: each.sink for each in CONNECTORS if each.sink is not None}

@@ -56,6 +56,15 @@ def make_sink(name: str, view: str, format_: str, options: Mapping[str, str]) ->
     return Sink(name, view, format_, given)
 
 
+def declared_sink(view: str, format_: str, name: str | None, options: Mapping[str, object]) -> Sink:
+    """Make the sink of a call in Python. The default name is `<view>_<format>`.
+
+    An option that is a Python keyword has an underscore: `from_="now"`.
+    """
+    texts = {option.rstrip("_"): str(value) for option, value in options.items()}
+    return make_sink(name or f"{view.replace('.', '_')}_{format_}", view, format_.lower(), texts)
+
+
 def check_against(sink: Sink, schema: pa.Schema) -> None:
     """Raise a `PlanningError` if a sink does not fit its view: an unknown key column, a type it cannot write."""
     key_of(sink, schema)

@@ -6,7 +6,7 @@ import pyarrow as pa
 
 from rejoinder.errors import UnknownName, near_misses
 from rejoinder.ir.catalog import Sink
-from rejoinder.ir.type_names import spark_name
+from rejoinder.ir.type_names import listed_columns
 
 
 def key_of(sink: Sink, schema: pa.Schema) -> tuple[str, ...]:
@@ -25,8 +25,3 @@ def key_of(sink: Sink, schema: pa.Schema) -> tuple[str, ...]:
                 hint=near_misses(name, schema.names) or "name columns of the view",
             )
     return tuple(known[name.lower()] for name in wanted)
-
-
-def listed_columns(schema: pa.Schema) -> str:
-    """Return the columns of a view with their types, for messages."""
-    return f"columns: {', '.join(f'{field.name} {spark_name(field.type)}' for field in schema)}"

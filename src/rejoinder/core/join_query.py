@@ -7,6 +7,7 @@ import pyarrow as pa
 from rejoinder.core.join_condition import JoinCondition
 from rejoinder.core.running_query import ARRIVAL, RunningQuery, stream
 from rejoinder.ir.expression import Expression, column, literal, renamed
+from rejoinder.ir.identities import SourceRows
 from rejoinder.ir.logical import Bound, Emission, Join, JoinKind, Predicate, Query, Scan
 from rejoinder.ir.monotone import shift
 from rejoinder.ir.operators import compared
@@ -21,7 +22,7 @@ def running_join(join: JoinCondition, *, is_capped: bool) -> RunningQuery:
     arrival = pa.field(ARRIVAL, pa.int64())
     sources = [stream(SIDES[n], join.schemas[n].append(arrival), list(join.times[n])) for n in (0, 1)]
     scans = [
-        Scan(source.name, tuple((_id(n, name), name) for name in source.schema.names), source.schema)
+        Scan(SourceRows(source.name), tuple((_id(n, name), name) for name in source.schema.names), source.schema)
         for n, source in enumerate(sources)
     ]
     left, right = reversed(scans) if join.preserved == {1} else scans

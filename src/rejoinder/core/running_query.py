@@ -13,8 +13,9 @@ import numpy as np
 import pyarrow as pa
 
 from rejoinder.ir.catalog import INTERNAL, Catalog, Source
+from rejoinder.ir.identities import source_of
 from rejoinder.ir.logical import Query
-from rejoinder.ir.source_variants import source_of
+from rejoinder.ir.splits import RowsSplit, split_batch
 from rejoinder.kernels.arrow.columns import DIFF, HASH, contiguous, numbers, take, without
 from rejoinder.kernels.arrow.consolidate import consolidate
 from rejoinder.kernels.arrow.ordered import LEAST
@@ -27,7 +28,7 @@ from rejoinder.runtime.bucket_rounds import EpochWork, Setting, run_steps
 from rejoinder.runtime.steps.arrange import insert_runs
 from rejoinder.runtime.task import Clock, partition_hashes
 from rejoinder.state.epoch_rounds import Times, run_rounds
-from rejoinder.state.executor import LocalExecutor, split_batch
+from rejoinder.state.executor import LocalExecutor
 from rejoinder.state.flow_state import State
 from rejoinder.state.gate_times import clock_of
 from rejoinder.state.reading.changelog_reader import WHOLE, expanded
@@ -70,7 +71,7 @@ class RunningQuery:
     def run(self, rows: Mapping[str, pa.Table], watermarks: Mapping[str, Mapping[str, int]]) -> pa.Table:
         """Process rows by source, and watermarks by source and column; return the rows that are emitted."""
         epoch = self._epoch + 1
-        splits = [(name, None, 0, encode(table)) for name, table in rows.items()]
+        splits = [RowsSplit(name, encode(table)) for name, table in rows.items()]
         signals = Signals({name: {0: times} for name, times in watermarks.items() if times})
         done = run_rounds(
             self._plan,

@@ -16,6 +16,7 @@ from rejoinder.core.running_query import RunningQuery, stream
 from rejoinder.errors import StateError, TypeMismatch, Unsupported
 from rejoinder.ir import logical, nodes
 from rejoinder.ir.expression import Expression, column
+from rejoinder.ir.identities import SourceRows
 from rejoinder.ir.scalar_operation import ScalarOperation
 from rejoinder.kernels.arrow.columns import Int64, numbers, take, without
 from rejoinder.kernels.arrow.groups import group_rows
@@ -97,7 +98,7 @@ class WindowState:
     def _aggregate(self, calls: Mapping[str, Call]) -> logical.Query:
         """Return the aggregation as a query; its results have the names `r0`, `r1`, …"""
         schema = self._source.schema
-        scan = logical.Scan(SOURCE, tuple((f"0.{name}", name) for name in schema.names), schema)
+        scan = logical.Scan(SourceRows(SOURCE), tuple((f"0.{name}", name) for name in schema.names), schema)
         keys = {f"1.{name}": column(f"0.{name}", schema.field(name).type) for name in (WINDOW, *self._groups)}
         aggregates: dict[logical.Call, str] = {}
 

@@ -260,7 +260,7 @@ class Engine:
         size = sum(part.bytes for parts in self.version.state.arrangements.values() for part in parts)
         general = [notice for notice in (self.time.notice, self.collector.notice) if notice is not None]
         notices = (*general, *self._notices.about(totals.null_columns))
-        rows_out, lag = shown_rows(totals), lag_of(totals, self.clock())
+        rows_out, lag = shown_rows(totals, self.dataflow.source_changes), lag_of(totals, self.clock())
         progress = Progress(epoch, seconds, totals.rows_in, rows_out, written, size, lag, totals.late, notices)
         self.progress.append(progress)
         return progress

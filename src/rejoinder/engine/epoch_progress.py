@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass, field
 
-from rejoinder.ir.catalog import SOURCE_CHANGES
 from rejoinder.runtime.task import Report
 
 
@@ -28,9 +28,9 @@ class Progress:
     notices: tuple[str, ...] = ()
 
 
-def shown_rows(totals: Report) -> dict[str, int]:
-    """Return the number of changes by view, without the changelogs of in-memory sources."""
-    return {name: rows for name, rows in totals.rows_out.items() if not name.endswith(SOURCE_CHANGES)}
+def shown_rows(totals: Report, hidden: Collection[str]) -> dict[str, int]:
+    """Return the number of changes by view, without the `hidden` changelogs of in-memory sources."""
+    return {name: rows for name, rows in totals.rows_out.items() if name not in hidden}
 
 
 def lag_of(totals: Report, now: int) -> float | None:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from rejoinder.errors import InvalidSql, LimitReached
 from rejoinder.ir.catalog import View
-from rejoinder.ir.source_variants import source_of
+from rejoinder.ir.identities import OperationInput, PendingRows, RelationId, ViewRows, source_of
 from rejoinder.plan.blocks.normal_form import Block
 from rejoinder.plan.planning import Plan
 from rejoinder.plan.rounds.program import Program
@@ -67,20 +67,31 @@ def _option(options: Mapping[str, str], name: str, default: int | None) -> int |
 
 def _state_sizes(plan: Plan, view: str, state: State) -> dict[str, tuple[int, int]]:
     """Return the rows and bytes of state of a view, by source or derived relation."""
-    users = {view, *_derived_inputs(plan.program, view)}
+    users = {ViewRows(view), *_derived_inputs(plan.program, view)}
     result: dict[str, tuple[int, int]] = {}
     for arrangement in plan.dataflow.arrangements:
         if users & set(plan.dataflow.users[arrangement.id]):
             parts = state.arrangements.get(arrangement.id, ())
-            name = source_of(arrangement.relation.partition("/")[0])
+            name = _counted_as(arrangement.relation)
             rows, size = result.get(name, (0, 0))
             result[name] = rows + sum(part.rows for part in parts), size + sum(part.bytes for part in parts)
     return result
 
 
-def _derived_inputs(program: Program, view: str) -> set[str]:
+def _counted_as(relation: RelationId) -> str:
+    """Return the source, derived relation or view that an arrangement counts for."""
+    match relation:
+        case OperationInput():
+            return str(relation.of)
+        case PendingRows():
+            return relation.view
+        case _:
+            return source_of(relation)
+
+
+def _derived_inputs(program: Program, view: str) -> set[RelationId]:
     """Return the derived relations that a view reads, directly or through others."""
-    names: set[str] = set()
+    names: set[RelationId] = set()
 
     def visit(blocks: Iterable[Block]) -> None:
         for name in {block_input.relation for block in blocks for block_input in block.inputs} - names:

@@ -19,8 +19,9 @@ from rejoinder.engine.queries.change_replay import as_sources, replay
 from rejoinder.engine.status.explain_statements import explain, show
 from rejoinder.errors import NotCommitted, UnknownName, Unsupported, near_misses
 from rejoinder.formats.text.plain_rows import Rows, plain_rows
-from rejoinder.ir.catalog import LATE, SOURCE_CHANGES, View
-from rejoinder.plan.operations.side_outputs import noted, takes_every_row
+from rejoinder.ir.catalog import View
+from rejoinder.ir.identities import SideOutput, side_output
+from rejoinder.plan.operations.side_outputs import find_side_output, takes_every_row
 from rejoinder.sql.bind.emit_clause import defers_emission
 from rejoinder.sql.statements.query_text import named_relations, whole_relation
 from rejoinder.sql.statements.result_order import Ordering, split_ordering
@@ -135,7 +136,9 @@ def _table(engine: Engine, statement: Select) -> Queried:
     text = statement.query
     named = {name.lower() for name in named_relations(text)}
     views = [view for view in engine.version.catalog.views if view.name.lower() in named]
-    needs_changelog = any(defers_emission(view.query) or view.name + LATE in engine.dataflow.views for view in views)
+    needs_changelog = any(
+        defers_emission(view.query) or str(SideOutput(view.name, "late")) in engine.dataflow.views for view in views
+    )
     if not needs_changelog or whole_relation(text) is not None:
         return Queried(*run_query(engine, text, statement.starting))
     ordered = split_order(as_sources(engine, text), text)
@@ -213,12 +216,14 @@ def find_view(engine: Engine, name: str) -> tuple[str, pa.Schema]:
 
     Raises `UnknownName`, or `Unsupported` for the late rows of a view that has none.
     """
-    views = {view: schema for view, schema in engine.dataflow.views.items() if not view.endswith(SOURCE_CHANGES)}
+    dataflow, side = engine.dataflow, side_output(name)
+    views = {view: schema for view, schema in dataflow.views.items() if view not in dataflow.source_changes}
     stored = next((view for view in views if view.lower() == name.lower()), None)
     if stored is None:
-        if noted(engine.version.catalog, name) is not None and name.lower().endswith(LATE):
-            raise takes_every_row(name[: -len(LATE)])
-        is_source = engine.version.catalog.find(name) is not None
+        catalog = engine.version.catalog
+        if side is not None and side.output == "late" and find_side_output(catalog, name) is not None:
+            raise takes_every_row(side.owner)
+        is_source = catalog.find(name) is not None
         raise UnknownName(
             f"`{name}` is a source" if is_source else f"there is no view `{name}` to read",
             detail=f"views: {', '.join(views) or 'none'}",

@@ -14,7 +14,8 @@ from rejoinder.connectors.registry import source_side
 from rejoinder.engine.engine import Engine
 from rejoinder.engine.queries.adhoc_query import run_query
 from rejoinder.engine.statements import Answer, Streamed, execute
-from rejoinder.ir.catalog import LATE, REJECTED, Catalog, Kind, Source, View
+from rejoinder.ir.catalog import Catalog, Kind, Source, View
+from rejoinder.ir.identities import owner_of
 from rejoinder.plan.physical.dataflow import SourceScan
 from rejoinder.sql.statements.query_text import named_relations
 from rejoinder.sql.statements.statement_parser import Select
@@ -36,7 +37,7 @@ def unread_sources(engine: Engine, query: str) -> list[Source]:
     """Return the sources that a query names and no view reads. In-memory sources are always read."""
     scans = engine.dataflow.scans.values()
     read = {scan.source.name for scan in scans if isinstance(scan, SourceScan)}
-    named = {_base(name).lower() for name in named_relations(query)}
+    named = {owner_of(name).lower() for name in named_relations(query)}
     return [
         source
         for source in engine.version.catalog.sources
@@ -70,11 +71,6 @@ def answer_here(engine: Engine, statement: Select) -> Answer:
         changes = answer.read()
         return replace(answer, read=lambda: changes)
     return answer
-
-
-def _base(name: str) -> str:
-    """Return the relation of a side output: `orders` for `orders.rejected`."""
-    return next((name[: -len(end)] for end in (LATE, REJECTED) if name.lower().endswith(end)), name)
 
 
 def _without_side_effects(source: Source) -> Source:

@@ -13,7 +13,7 @@ from typing import Any
 
 from rejoinder.host.entropy import token
 from rejoinder.ir.catalog import Catalog
-from rejoinder.plan.join.delta_paths import Statistics
+from rejoinder.plan.join.fan_out import Statistics
 from rejoinder.plan.physical.dataflow import Dataflow
 from rejoinder.plan.planning import Plan
 from rejoinder.state.completeness import complete_sources

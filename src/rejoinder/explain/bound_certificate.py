@@ -12,10 +12,9 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 
 from rejoinder.explain.formula_text import amount_text, formula_text
+from rejoinder.ir.identities import UNIT, OperationInput, PendingRows, RelationId, all_rows, source_of
 from rejoinder.ir.logical import Bound
-from rejoinder.ir.source_variants import source_of
 from rejoinder.kernels.arrow.ordered import LEAST
-from rejoinder.plan.blocks.accumulators import UNIT
 from rejoinder.plan.blocks.lineage import sources_of
 from rejoinder.plan.blocks.normal_form import Block, Derived
 from rejoinder.plan.join.block_bounds import direct_bounds
@@ -35,9 +34,9 @@ from rejoinder.watermarks.formula import Formula, Watermark, value_of
 class _AsIfOnTime(Frontiers):
     """The frontiers that a view would have if late rows were left out."""
 
-    def _found(self, relation: str, name: str) -> Formula | None:
-        source = self.sources.get(relation)
-        if source is None:
+    def _found(self, relation: RelationId, name: str) -> Formula | None:
+        source = self.sources.get(source_of(relation))
+        if source is None or source.relation != relation:
             return super()._found(relation, name)
         is_timed = source.kind != "table" and name in source.watermarks
         return Watermark(source.name, name) if is_timed else None
@@ -110,7 +109,7 @@ class Certificate:
         made = self._made(arrangement)
         text = None if made is None else made.operation.certificate
         if made is not None and text is not None:
-            columns = [self.labels.column(made.name, limit.column).removesuffix(".start") for limit in retention.limits]
+            columns = [self.labels.column(made.id, limit.column).removesuffix(".start") for limit in retention.limits]
             return f"{text.clause} {', '.join(dict.fromkeys(columns))}"
         found: dict[str, None] = {}
         by = {limit.column for limit in retention.limits}
@@ -125,18 +124,16 @@ class Certificate:
 
     def _made(self, arrangement: Arrangement) -> Derived | None:
         """Return the derived relation whose own state an arrangement is; None if it has only looked-up rows."""
-        own, _, part = arrangement.relation.partition("/")
-        made = self.plan.program.derived.get(own)
-        is_state = part == "input" or (made is not None and own in self.plan.dataflow.users[arrangement.id])
+        made = self.plan.program.maker(arrangement.relation)
+        is_input = isinstance(arrangement.relation, OperationInput)
+        is_state = is_input or (made is not None and made.id in self.plan.dataflow.users[arrangement.id])
         return made if is_state else None
 
     def _uses(self, arrangement: Arrangement) -> Iterator[tuple[Block, int]]:
         """Yield the blocks that look up rows of an arrangement, with the number of the input."""
         program = self.plan.program
         for user in self.plan.dataflow.users[arrangement.id]:
-            blocks = program.derived[user].blocks if user in program.derived else ()
-            blocks = (program.views[user],) if user in program.views else blocks
-            for block in blocks:
+            for block in () if isinstance(user, str) else program.relations[user].blocks:
                 for at, each in enumerate(block.inputs):
                     if each.relation == arrangement.relation and len(block.inputs) > 1:
                         yield block, at
@@ -180,13 +177,13 @@ class Certificate:
     def _unbounded(self, arrangement: Arrangement) -> tuple[str, str] | None:
         """Return why rows are kept for ever, and the edit that would bound them; None if there is nothing to say."""
         program = self.plan.program
-        relation = source_of(arrangement.relation)
-        if arrangement.relation.endswith("/pending") or relation.split("/")[-1].startswith("pending"):
+        relation = all_rows(arrangement.relation)
+        if isinstance(relation, PendingRows):
             return None
-        source = program.sources.get(relation)
+        source = program.sources.get(source_of(relation))
         if source is not None and source.kind == "table":
             return (
-                f"a row of table `{relation}` stays until it is replaced or deleted",
+                f"a row of table `{source.name}` stays until it is replaced or deleted",
                 "join the version of a time (FOR SYSTEM_TIME AS OF), or read it as a stream with a WATERMARK",
             )
         made = self._made(arrangement)
@@ -196,7 +193,7 @@ class Certificate:
             for start, other in enumerate(block.inputs):
                 known = [self._frontiers.limit(block, start, i) for i, _ in block.inputs[at].columns]
                 if start != at and other.relation != UNIT and not any(known):
-                    return self._missing(relation, source_of(other.relation))
+                    return self._missing(relation, all_rows(other.relation))
         return "another part of the view is not bounded", "bound that: then late rows can be left out"
 
     def _never_expires(self, made: Derived, text: StateText) -> tuple[str, str]:
@@ -204,18 +201,18 @@ class Certificate:
             return "another part of the view is not bounded", "bound that: then late rows can be left out"
         return f"{text.row} can come at any time: no event time with a WATERMARK is part of it", text.edit
 
-    def _missing(self, rows: str, changes: str) -> tuple[str, str]:
-        sources, names = self.plan.program.sources, [self.labels.relation(each) for each in (rows, changes)]
-        for name in (rows, changes):
-            source = sources.get(name)
+    def _missing(self, rows: RelationId, changes: RelationId) -> tuple[str, str]:
+        program, names = self.plan.program, [self.labels.relation(relation) for relation in (rows, changes)]
+        for relation in (rows, changes):
+            source = program.sources.get(source_of(relation))
             if source is not None and source.kind == "table":
                 return (
-                    f"a row of table `{name}` can change at any time, and match any row of `{names[0]}`",
+                    f"a row of table `{source.name}` can change at any time, and match any row of `{names[0]}`",
                     "join the version of a time (FOR SYSTEM_TIME AS OF), or read it as a stream with a WATERMARK",
                 )
             if source is not None and not source.watermarks:
-                return f"`{name}` has no WATERMARK", watermark_edit(source)
+                return f"`{source.name}` has no WATERMARK", watermark_edit(source)
         return (
             f"no condition says how far back changes of `{names[1]}` can reach",
-            missing_edit(rows, changes, sources),
+            missing_edit(rows, changes, program.sources, program.derived),
         )

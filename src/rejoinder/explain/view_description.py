@@ -7,14 +7,13 @@ from datetime import datetime, timedelta
 
 from rejoinder.explain.bound_certificate import Certificate
 from rejoinder.explain.formula_text import passed_text
+from rejoinder.ir.identities import NEVER, UNIT, PendingRows, RelationId, SourceRows, ViewRows
 from rejoinder.ir.logical import EMIT_AT
 from rejoinder.ir.monotone import shift
-from rejoinder.ir.source_variants import NEVER, Variant, variant_of
-from rejoinder.plan.blocks.accumulators import UNIT
 from rejoinder.plan.blocks.normal_form import Block, Derived
 from rejoinder.plan.join.join_graph import inputs_of
 from rejoinder.plan.physical.arrangement import Arrangement
-from rejoinder.plan.physical.dataflow import Path, PathHop
+from rejoinder.plan.physical.dataflow import Path, PathHop, User
 from rejoinder.plan.planning import Plan
 from rejoinder.plan.rounds.labels import Labels, shown, written
 from rejoinder.plan.rounds.program import Gate
@@ -25,7 +24,7 @@ from rejoinder.state.watermarks import Times
 _JOINS = {"inner": "JOIN", "left": "LEFT JOIN", "semi": "SEMI JOIN", "anti": "ANTI JOIN"}
 
 
-def _rows_of(variant: Variant) -> str:
+def _rows_of(variant: SourceRows) -> str:
     """Describe which rows of a source a relation has."""
     text = f"rows of {variant.source}"
     if variant.start is not None:
@@ -50,9 +49,9 @@ class _Text:
         self.certificate = Certificate(plan, state, times, view, self.labels)
         self.names = self._feeding()
 
-    def _feeding(self) -> list[str]:
+    def _feeding(self) -> list[RelationId]:
         """Return the derived relations that the view reads, inner ones first."""
-        names: dict[str, None] = {}
+        names: dict[RelationId, None] = {}
 
         def visit(blocks: Iterable[Block]) -> None:
             for relation in (block_input.relation for block in blocks for block_input in block.inputs):
@@ -67,8 +66,8 @@ class _Text:
         """Describe the sources that are read without their late rows, or from a start."""
         blocks = [*(b for name in self.names for b in self.program.derived[name].blocks), self.program.views[self.view]]
         read = dict.fromkeys(each.relation for block in blocks for each in block.inputs)
-        named = [name for name in read if "#" in name and name not in self.program.derived and name != UNIT]
-        return [f"  {name} = {_rows_of(variant_of(name))}" for name in named]
+        some = [rows for rows in read if isinstance(rows, SourceRows) and rows != SourceRows(rows.source)]
+        return [f"  {rows} = {_rows_of(rows)}" for rows in some]
 
     def lines(self) -> list[str]:
         columns = ", ".join(f"{f.name} {spark_name(f.type)}" for f in self.dataflow.views[self.view])
@@ -78,7 +77,7 @@ class _Text:
             derived = self.program.derived[name]
             lines.append(f"  {self.labels.relation(name)} = {self._what(derived)}")
             lines += [f"  {line}" for line in self._paths(name)]
-        lines += self._paths(self.view)
+        lines += self._paths(ViewRows(self.view))
         lines += self._emission()
         lines += [f"  {line}" for line in self.certificate.never()]
         lines += self._arrangements()
@@ -89,7 +88,7 @@ class _Text:
     def _what(self, derived: Derived) -> str:
         """Describe a derived relation."""
         blocks = [self._block(block) for block in derived.blocks if block.inputs[0].relation != UNIT]
-        columns = [self.labels.column(derived.name, name) for name in derived.schema.names]
+        columns = [self.labels.column(derived.id, name) for name in derived.schema.names]
         return derived.operation.describe(derived, columns, blocks)
 
     def _block(self, block: Block) -> str:
@@ -103,7 +102,7 @@ class _Text:
 
     # -- paths --------------------------------------------------------------------------------------------------------
 
-    def _paths(self, name: str) -> list[str]:
+    def _paths(self, name: RelationId) -> list[str]:
         lines = []
         for path in self.dataflow.paths:
             if path.view == name:
@@ -114,7 +113,7 @@ class _Text:
     def _start(self, path: Path) -> str:
         """Describe the changes at the start of a path: of rows, of keys, or of match status."""
         text = f"changes of {self.labels.relation(path.start)}"
-        if path.judges:
+        if path.has_pairs:
             status = "of which rows have a match"
             text = f"{text} and {status} in it" if path.mode == "left" else text.replace("of", f"{status} in", 1)
         elif path.mode in ("semi", "anti"):
@@ -171,7 +170,7 @@ class _Text:
     # -- arrangements -------------------------------------------------------------------------------------------------
 
     def _arrangements(self) -> list[str]:
-        names = {self.view, *self.names}
+        names = {ViewRows(self.view), *self.names}
         used = [a for a in self.dataflow.arrangements if names & set(self.dataflow.users[a.id])]
         lines = ["  arrangements"]
         for arrangement in used:
@@ -184,15 +183,14 @@ class _Text:
             lines.append("    none: the view is computed from each change alone")
         return lines
 
-    def _views(self, users: list[str]) -> list[str]:
+    def _views(self, users: list[User]) -> list[str]:
         return [name for name in self.program.named(users) if name != self.view]
 
     def _content(self, arrangement: Arrangement) -> str:
         """Describe the content of an arrangement, unless it is the rows that are looked up."""
-        own, _, part = arrangement.relation.partition("/")
-        if part == "pending":
+        if isinstance(arrangement.relation, PendingRows):
             return ": pending changes"
-        made = self.program.derived.get(own)
+        made = self.program.maker(arrangement.relation)
         kept = () if made is None else made.operation.state(made, self.program)
         texts = [state.text for state in kept if state.arrangement.id == arrangement.id]
         return f": {texts[0]}" if any(texts) else ""

@@ -10,17 +10,15 @@ import pyarrow as pa
 
 from rejoinder.errors import DefinitionConflict, UnknownName, near_misses
 from rejoinder.ir.expression import Expression
-from rejoinder.ir.source_variants import EVERYTHING, Reading
+from rejoinder.ir.identities import RelationId, SideOutput, SourceRows, ViewRows
+from rejoinder.ir.source_reading import EVERYTHING, Reading
 
 Kind = Literal["stream", "table", "changelog"]
 MOST_PARTITIONS = 10_000
-SOURCE_CHANGES = ".changes"
-REJECTED = ".rejected"
 REJECTED_SCHEMA = pa.schema(
     [("file", pa.string()), ("line", pa.int64()), ("text", pa.string()), ("reason", pa.string())]
 )
 
-LATE = ".late"
 INTERNAL = "internal"
 """The format of relations that Rejoinder feeds itself: side outputs, replayed changes, inputs of the core API."""
 LATE_SCHEMA = pa.schema(
@@ -61,6 +59,8 @@ class Source:
     """Computed columns and their bound expressions; empty until the flow is planned."""
     incomplete: bool = field(default=False, compare=False)
     """Whether rows that no view needed were dropped. Then other rows are not kept for later views either."""
+    side_output: SideOutput | None = None
+    """The side output that it stands for; None for a source that is defined."""
 
     @property
     def recorded(self) -> Source:
@@ -71,9 +71,14 @@ class Source:
         return replace(self, schema=pa.schema([f for f in self.schema if f.name not in names]), computed=(), outputs=())
 
     @property
-    def rejected(self) -> str:
-        """Return the name of the side output with rejected records."""
-        return f"{self.name}{REJECTED}"
+    def relation(self) -> RelationId:
+        """The relation with all its rows."""
+        return self.side_output or SourceRows(self.name)
+
+    @property
+    def rejected(self) -> SideOutput:
+        """The relation of the records that could not be read."""
+        return SideOutput(self.name, "rejected")
 
     @property
     def is_internal(self) -> bool:
@@ -86,9 +91,9 @@ class Source:
         return self.options.get("envelope") == "debezium"
 
     @property
-    def changes(self) -> str:
-        """Return the name of the changelog of a source that keeps its changes."""
-        return f"{self.name}{SOURCE_CHANGES}"
+    def changes(self) -> SideOutput:
+        """The changelog of a source that keeps its changes."""
+        return SideOutput(self.name, "changes")
 
     @property
     def partitions(self) -> int:
@@ -152,6 +157,11 @@ class View:
     """Its STARTING AT, from where incomplete sources are read; without it such a view is refused."""
     reading: Reading = EVERYTHING
     """How it reads its sources; decided when it is created."""
+
+    @property
+    def relation(self) -> ViewRows:
+        """The relation with its rows."""
+        return ViewRows(self.name)
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from rejoinder.ir.expression import Expression, column
 from rejoinder.ir.function_reference import PythonFunction
+from rejoinder.ir.identities import RelationId
 from rejoinder.ir.monotone import Step, simplified
 from rejoinder.ir.operators import shifted
 
@@ -61,7 +62,7 @@ class Predicate:
 class Scan:
     """The rows of a source, or of a view that is not inlined."""
 
-    relation: str
+    relation: RelationId
     columns: tuple[tuple[str, str], ...]
     """Ids and names."""
     schema: pa.Schema

@@ -46,3 +46,8 @@ def spark_name(kind: pa.DataType) -> str:
 def is_integer(kind: pa.DataType) -> bool:
     """Whether a type is one of the four integers."""
     return kind in INTEGERS
+
+
+def listed_columns(schema: pa.Schema) -> str:
+    """Return columns with their types, for the detail of an error."""
+    return f"columns: {', '.join(f'{field.name} {spark_name(field.type)}' for field in schema)}"

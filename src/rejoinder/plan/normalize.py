@@ -1,11 +1,11 @@
-"""From the logical tree to the normal form: what melts into one block, and what becomes a derived relation.
+"""From the logical tree to the normal form: what is flattened into one block, and what becomes a derived relation.
 
-- Inner joins, filters and projections melt.
-- LEFT, SEMI and ANTI joins melt too, as inputs with a mode. The padded or tested side is one relation. If the
-  condition says nothing about a *pair* of rows but equalities, whether a row has a partner is a matter of its key; if
-  it says more, all of it has to be about one input of the other side, whose rows are judged one by one.
-- Without an equality, or where partners would have to be kept for ever to judge a row, the rows that have a partner are
-  kept as a relation (each once), and the others are those that it lacks.
+- Inner joins, filters and projections are flattened.
+- LEFT, SEMI and ANTI joins are flattened too, as inputs with a mode. The padded or tested side is one relation. With
+  equalities alone, whether a row has a partner depends on its key. Other conditions on a *pair* of rows have to be
+  about one input of the other side. Then each row of that input has a match status.
+- Without an equality, or where partners would have to be kept for ever, the rows that have a partner are kept as a
+  relation (each once), and the others are those that it lacks.
 - FULL joins are unions: of the LEFT join, and of the padded rows of the right side.
 - Joins at arrival are relations of their own.
 """
@@ -19,9 +19,10 @@ import pyarrow as pa
 
 from rejoinder.ir import logical
 from rejoinder.ir.expression import Expression, column, literal, substitute
+from rejoinder.ir.identities import RelationId, SourceRows
 from rejoinder.ir.logical import Bound, Node, Predicate, Query, after
 from rejoinder.ir.operators import NULL_SAFE, compared, when
-from rejoinder.ir.source_variants import EVERYTHING, Reading
+from rejoinder.ir.source_reading import EVERYTHING, Reading
 from rejoinder.plan.blocks.containment import containment
 from rejoinder.plan.blocks.normal_form import (
     PRESENT,
@@ -47,18 +48,21 @@ from rejoinder.plan.operations.union import Union
 from rejoinder.plan.operations.validity_windows import valid
 
 
-class Known(dict[str, Derived]):
+class Known(dict[RelationId, Derived]):
     """The derived relations of a query, and numbers for identifiers that nobody wrote."""
 
-    def __init__(self, on_time: frozenset[str], reading: Reading, *, imposed: bool, judges: bool) -> None:
+    def __init__(self, on_time: frozenset[str], reading: Reading, *, imposed: bool, by_partners: bool) -> None:
         super().__init__()
         self.numbers = count()
-        self.on_time, self.reading, self.imposed, self.judges = on_time, reading, imposed, judges
+        self.on_time, self.reading, self.imposed, self.by_partners = on_time, reading, imposed, by_partners
 
-    def relation(self, scan: logical.Scan) -> str:
+    def relation(self, scan: logical.Scan) -> RelationId:
         """The relation that a scan reads."""
-        on_time = scan.relation in self.on_time or (self.imposed and bool(scan.imposed))
-        return self.reading.relation(scan.relation, on_time=on_time)
+        if not isinstance(scan.relation, SourceRows):
+            return scan.relation
+        source = scan.relation.source
+        on_time = source in self.on_time or (self.imposed and bool(scan.imposed))
+        return self.reading.relation(source, on_time=on_time)
 
 
 def normalise(
@@ -67,13 +71,14 @@ def normalise(
     reading: Reading = EVERYTHING,
     *,
     imposed: bool = False,
-    judges: bool = True,
+    by_partners: bool = True,
 ) -> Normalised:
     """Bring a query to normal form; late rows of sources in `on_time`, and where an order is `imposed`, stay out.
 
-    Unless it `judges`, rows that have a partner are kept as a relation even where there is an equality.
+    With `by_partners`, the match status of a row follows from its partners wherever there is an equality. Otherwise the
+    rows that have a partner are kept as a relation.
     """
-    derived = Known(on_time, reading, imposed=imposed, judges=judges)
+    derived = Known(on_time, reading, imposed=imposed, by_partners=by_partners)
     block = melt(query.root, derived)
     return finished(_released_sooner(query, block), block, derived)
 
@@ -168,7 +173,8 @@ def _join(node: logical.Join, derived: Known) -> Block:
             else:
                 first = _padded(_one_sided(left, right, node.predicates, "anti", derived), left, right)
             columns = (*left.columns, *right.columns)
-            return derive("union", Union(f"{node.kind.upper()} JOIN"), (first, unmatched_right), columns, derived)
+            union = Union(f"{node.kind.upper()} JOIN", is_outer_join=True)
+            return derive("union", union, (first, unmatched_right), columns, derived)
 
 
 def _arrival(node: logical.Arrival, derived: Known) -> Block:
@@ -215,7 +221,7 @@ def _one_sided(left: Block, right: Block, on: tuple[Predicate, ...], mode: Mode,
     if len(right.inputs) > 1:
         right = _relation(right, derived)
     conditions = Conditions.of(left, right, on, mode)
-    if conditions.residual and not (conditions.keyed and derived.judges):
+    if conditions.residual and not (conditions.keyed and derived.by_partners):
         return _counted(left, right, on, mode, derived)
     if conditions.needs_one_input:
         left = _relation(left, derived)
@@ -260,7 +266,9 @@ def _counted(left: Block, right: Block, on: tuple[Predicate, ...], mode: Mode, d
     if mode != "left":
         return _one_sided(left, matched, same, mode, derived)
     unmatched = _padded(_one_sided(left, matched, same, "anti", derived), left, right)
-    return derive("union", Union("LEFT JOIN"), (pairs, unmatched), (*left.columns, *right.columns), derived)
+    return derive(
+        "union", Union("LEFT JOIN", is_outer_join=True), (pairs, unmatched), (*left.columns, *right.columns), derived
+    )
 
 
 def _same(ours: Expression, theirs: Expression) -> Predicate:

@@ -10,10 +10,11 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from rejoinder.ir.catalog import Catalog, Source
+from rejoinder.ir.identities import RelationId
 from rejoinder.ir.logical import Query
-from rejoinder.ir.source_variants import EVERYTHING, Reading
+from rejoinder.ir.source_reading import EVERYTHING, Reading
 from rejoinder.plan.blocks.normal_form import Block, Derived, Normalised
-from rejoinder.plan.join.delta_paths import Statistics
+from rejoinder.plan.join.fan_out import Statistics
 from rejoinder.plan.normalize import normalise
 from rejoinder.plan.operations.operation import depends_on_past
 from rejoinder.plan.operations.side_outputs import refuse_missing
@@ -56,9 +57,9 @@ class Planning:
         self._declared = dict(sources)
         self._sources = self._declared
         self._imposers: dict[str, str] = {}
-        self._blocks: dict[str, tuple[Block, Mapping[str, Derived]]] = {}
+        self._blocks: dict[str, tuple[Block, Mapping[RelationId, Derived]]] = {}
         self._gates: list[Gate] = []
-        self._relations: dict[str, Derived] = {}
+        self._relations: dict[RelationId, Derived] = {}
         self._growing: set[str] = set()
         self.forgetting: list[str] = []
         """The views whose rows are nowhere else: whoever reads one reads its relation, not its query."""
@@ -78,7 +79,8 @@ class Planning:
         past = is_timed(normal, sources, relations) or depends_on_past(normal.derived.values())
         if normal.emission is None and (past or reading.starts):  # its rows are nowhere else
             self.forgetting.append(name)
-        relations[name] = as_relation(name, normal.block)
+        view = as_relation(name, normal.block)
+        relations[view.id] = view
         if normal.emission is not None:
             self._gates += gates_of(name, normal.block, relations, normal.emission, sources)
 
@@ -123,5 +125,5 @@ class Planning:
         by_partners = normalise(query, declared, reading, imposed=True)
         if is_timed(by_partners, self._sources, self._relations):
             return by_partners
-        persisted = normalise(query, declared, reading, imposed=True, judges=False)
+        persisted = normalise(query, declared, reading, imposed=True, by_partners=False)
         return persisted if is_timed(persisted, self._sources, self._relations) else by_partners

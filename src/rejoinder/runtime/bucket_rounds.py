@@ -20,13 +20,14 @@ from rejoinder.faults import reach
 from rejoinder.host.caps import Caps, caps
 from rejoinder.host.memory import limited_memory
 from rejoinder.ir.allowed_functions import refuse_others
+from rejoinder.ir.splits import FileSplit, RecordsSplit, RowsSplit, Split, StateSplit, splits_in
 from rejoinder.kernels.arrow.columns import PARTITION, contiguous, drop_unit_diffs, without
 from rejoinder.kernels.arrow.scatter import decode, encode, sorted_by_hash
 from rejoinder.plan.physical.dataflow import Dataflow, Scan, SourceScan
 from rejoinder.plan.physical.steps import Step
 from rejoinder.runtime.epoch_caps import check_intake
 from rejoinder.runtime.null_columns import NullColumns
-from rejoinder.runtime.scan import Split, largest_times, scan
+from rejoinder.runtime.scan import largest_times, scan
 from rejoinder.runtime.steps.arrange import insert_runs
 from rejoinder.runtime.steps.emit import insert_changelog_runs
 from rejoinder.runtime.steps.step_registry import STEP_FUNCTIONS
@@ -145,8 +146,8 @@ class ScanRound:
         self.work.close_others()
         report, is_capped = Report(), self.work.is_capped
         for batch in batches:
-            for split in Split.from_batch(batch):
-                source = self.work.plan.scans.get(split.source)
+            for split in splits_in(batch):
+                source = self.work.plan.scans.get(split.scan)
                 if source is None:  # dropped since the query started
                     continue
                 expiry, now = self.work.setting.expiry, self.work.clock.now
@@ -156,17 +157,17 @@ class ScanRound:
                     task = self.work.task(0)
                     task.streams[stream] = without(table, [PARTITION])
                     run_steps(task, self.work.plan.rounds[0])
-                    report.count_read(split.source, table)
+                    report.count_read(split.scan, table)
                     if is_capped:
-                        check_intake(report, self.work.epoch, f"in {split.path or 'a batch of rows'}")
+                        check_intake(report, self.work.epoch, f"in {_place(split)}")
                     for partition, times in largest_times(source, stream, table):
-                        report.observe(split.source, partition, times)
+                        report.observe(split.scan, partition, times)
                     report.add(task.report.to_json())
                     nulls.see(stream, table)
                     yield from exchange_rows(task, self.work.setting.spool)
-                if split.path:
+                if isinstance(split, FileSplit | RecordsSplit):
                     nulls.report_to(report)
-                    report.newest[split.source] = max(report.newest.get(split.source, 0), split.modified)
+                    report.newest[split.scan] = max(report.newest.get(split.scan, 0), split.time)
                 reach("scan", self.work.epoch)
         if report.rows_in or report.emitted or report.signatures:
             yield exchange_batch([(0, REPORT, json.dumps(report.to_json()).encode())])
@@ -174,8 +175,18 @@ class ScanRound:
 
 def _report_signature(report: Report, source: Scan, split: Split, signature: str) -> None:
     """Report the signature of a file that a later hydration may read again."""
-    if isinstance(source, SourceScan) and source_side(source.source).rereads_files and split.path is not None:
+    if isinstance(source, SourceScan) and source_side(source.source).rereads_files and isinstance(split, FileSplit):
         report.signatures[split.path] = signature
+
+
+def _place(split: Split) -> str:
+    match split:
+        case FileSplit():
+            return split.path
+        case RecordsSplit():
+            return split.topic
+        case RowsSplit() | StateSplit():
+            return "a batch of rows"
 
 
 @dataclass(frozen=True)

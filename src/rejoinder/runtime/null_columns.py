@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 
 from rejoinder.connectors.registry import source_side
+from rejoinder.ir.splits import FileSplit, Split
 from rejoinder.plan.physical.dataflow import Scan, SourceScan
-from rejoinder.runtime.scan import Split
 from rejoinder.runtime.task import Report
 
 
@@ -28,10 +28,9 @@ class NullColumns:
     @classmethod
     def of(cls, scan: Scan, split: Split) -> NullColumns:
         """Return the check for a split; it checks nothing unless the split is a JSON file."""
-        is_file = isinstance(scan, SourceScan) and split.path is not None and split.payload is None
-        if not is_file or not isinstance(scan, SourceScan) or source_side(scan.source).is_typed:
-            return cls(split.source, "", "")
-        return cls(split.source, split.path or "", scan.stream, set(scan.source.recorded.schema.names))
+        if not isinstance(split, FileSplit) or not isinstance(scan, SourceScan) or source_side(scan.source).is_typed:
+            return cls(split.scan, "", "")
+        return cls(split.scan, split.path, scan.stream, set(scan.source.recorded.schema.names))
 
     def see(self, stream: str, table: pa.Table) -> None:
         """Check a chunk."""

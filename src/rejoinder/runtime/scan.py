@@ -1,14 +1,9 @@
-"""Scan: read a split of a source as deltas, in chunks of bounded size.
-
-A *split* is one unit of reading: a file, a batch of records from Spark, or one bucket of an arrangement (for a
-hydration). The chunks of a split are in the order of its rows.
-"""
+"""Scan: read a split as deltas, in chunks of bounded size. The chunks of a split are in the order of its rows."""
 
 from __future__ import annotations
 
 import zlib
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
@@ -22,6 +17,7 @@ from rejoinder.formats.record_checks import DELETES, INSERTS, mark_of, signs_of
 from rejoinder.formats.unreadable import Unreadable
 from rejoinder.ir.catalog import Source
 from rejoinder.ir.logical import EMIT_AT, GATE
+from rejoinder.ir.splits import FileSplit, RecordsSplit, RowsSplit, Split, StateSplit
 from rejoinder.kernels.arrow.columns import (
     DIFF,
     EPOCH,
@@ -46,26 +42,6 @@ from rejoinder.store.runs.time_values import NO_TIME, times_of
 from rejoinder.watermarks.coalescer import Input
 
 CHUNK_ROWS = 1 << 18
-SPLITS = pa.schema([("source", pa.string()), ("path", pa.string()), ("modified", pa.int64()), ("payload", pa.binary())])
-
-
-@dataclass(frozen=True)
-class Split:
-    """One unit of reading. `modified` orders the splits of a source within an epoch.
-
-    A split with only a path is a file; with only a payload, rows from Spark; with both, records of a topic.
-    """
-
-    source: str
-    path: str | None
-    modified: int
-    payload: pa.Buffer | None
-
-    @classmethod
-    def from_batch(cls, batch: pa.RecordBatch) -> Iterator[Split]:
-        """Yield the splits of a batch with the schema `SPLITS`."""
-        for source, path, modified, payload in zip(*batch.columns, strict=True):
-            yield cls(source.as_py(), path.as_py(), modified.as_py() or 0, payload.as_buffer())
 
 
 def scan(
@@ -81,43 +57,50 @@ def scan(
 
     If the split is a file, `opened` is called with its signature.
     """
-    if isinstance(scan_, ArrangementScan):
-        name = scan_.arrangement.id
-        yield from _scan_arrangement(store, scan_, before[name][split.modified], expiry.get(name))
+    if isinstance(scan_, SourceScan):
+        assert not isinstance(split, StateSplit)
+        yield from _scan_source(scan_, split, now, opened)
         return
-    if isinstance(scan_, ChangelogScan):
-        for ref in before[scan_.view][split.modified].refs:
-            for chunk in _chunks(without(read_run(store, ref), [HASH, EPOCH])):
-                yield scan_.stream, chunk
-        return
-    if isinstance(scan_, DueScan):
-        yield from _scan_due(store, scan_, before[scan_.pending.id][split.modified])
-        return
-    if isinstance(scan_, UnitScan):
-        yield scan_.stream, pa.Table.from_pylist([{}], schema=UNIT_SCHEMA)
-        return
+    assert isinstance(split, StateSplit)
+    match scan_:
+        case ArrangementScan():
+            name = scan_.arrangement.id
+            yield from _scan_arrangement(store, scan_, before[name][split.bucket], expiry.get(name))
+        case ChangelogScan():
+            for ref in before[scan_.view][split.bucket].refs:
+                for chunk in _chunks(without(read_run(store, ref), [HASH, EPOCH])):
+                    yield scan_.stream, chunk
+        case DueScan():
+            yield from _scan_due(store, scan_, before[scan_.pending.id][split.bucket])
+        case UnitScan():
+            yield scan_.stream, pa.Table.from_pylist([{}], schema=UNIT_SCHEMA)
+
+
+def _scan_source(
+    scan_: SourceScan, split: FileSplit | RowsSplit | RecordsSplit, now: int, opened: Callable[[str], None]
+) -> Iterator[tuple[str, pa.Table]]:
     source, recorded = scan_.source, scan_.source.recorded
-    sequence = (split.modified << 20) | (zlib.crc32((split.path or "").encode()) & 0xFFFFF)
     tables: Iterator[tuple[bool, pa.Table]]
-    if split.payload is not None and split.path is not None:
-        tables = read_records(split.path, decode(split.payload), recorded)
-        place = f"topic {split.path}"
-    elif split.payload is not None:
-        tables = ((True, chunk) for chunk in _chunks(decode(split.payload)))
-        place = f"a batch of `{source.name}`"
-    else:
-        assert split.path is not None
+    path: str | None
+    if isinstance(split, FileSplit):
         tables = read_file(split.path, recorded, CHUNK_ROWS, opened)
-        place = split.path
+        path, number, place = split.path, split.time, split.path
+    elif isinstance(split, RecordsSplit):
+        tables = read_records(split.topic, decode(split.records), recorded)
+        path, number, place = split.topic, split.time, f"topic {split.topic}"
+    else:
+        tables = ((True, chunk) for chunk in _chunks(decode(split.rows)))
+        path, number, place = None, split.number, f"a batch of `{source.name}`"
+    sequence = (number << 20) | (zlib.crc32((path or "").encode()) & 0xFFFFF)
     for is_usable, table in tables:
         if not is_usable:
-            yield source.rejected, table
+            yield str(source.rejected), table
         elif table.num_rows:
-            delta, failed = with_computed(_as_delta(table, recorded, sequence, place), source, split.path)
-            delta, future = split_future_rows(delta, source, now, split.path)
+            delta, failed = with_computed(_as_delta(table, recorded, sequence, place), source, path)
+            delta, future = split_future_rows(delta, source, now, path)
             for rejected in (failed, future):
                 if rejected is not None:
-                    yield source.rejected, rejected
+                    yield str(source.rejected), rejected
             if delta.num_rows:
                 yield scan_.stream, delta
 

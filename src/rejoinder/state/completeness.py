@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from rejoinder.connectors.registry import source_side
 from rejoinder.ir.catalog import Source
-from rejoinder.ir.source_variants import NEVER, source_of, variant_of
+from rejoinder.ir.identities import NEVER, SourceRows, source_of
 from rejoinder.kernels.arrow.ordered import LEAST, as_column
 from rejoinder.plan.physical.arrangement import Arrangement
 from rejoinder.plan.physical.retention_bound import Retention
@@ -117,14 +117,15 @@ def _since(present: Present) -> dict[str, list[tuple[Arrangement, str, int]]]:
     result: dict[str, list[tuple[Arrangement, str, int]]] = {}
     late, retentions = present.deliveries.late, present.plan.dataflow.retentions
     for arrangement in present.plan.dataflow.arrangements:
-        variant, retention = variant_of(arrangement.relation), retentions.get(arrangement.id)
-        is_all = not variant.on_time or late.get(variant.source, NEVER) == variant.late
-        if retention is None or retention.condition is not None or variant.starts or not is_all:
+        rows, retention = arrangement.relation, retentions.get(arrangement.id)
+        if not isinstance(rows, SourceRows) or rows.starts or retention is None or retention.condition is not None:
+            continue
+        if rows.on_time and late.get(rows.source, NEVER) != rows.late:
             continue
         for user in expiry_of(retention, present.times).users:
-            if len({limit.column for limit in user}) == 1 and variant.source in present.plan.program.sources:
+            if len({limit.column for limit in user}) == 1:
                 bound = max(limit.bound for limit in user)
-                result.setdefault(variant.source, []).append((arrangement, user[0].column, bound))
+                result.setdefault(rows.source, []).append((arrangement, user[0].column, bound))
     return result
 
 
@@ -135,12 +136,12 @@ def complete_sources(plan: Plan, times: Times, deliveries: Deliveries) -> dict[s
         for name, source in plan.program.sources.items()
     }
     for arrangement in plan.dataflow.arrangements:
-        variant = variant_of(arrangement.relation)
-        if variant.source not in result or variant.starts:
+        rows = arrangement.relation
+        if not isinstance(rows, SourceRows) or rows.starts:
             continue
-        is_all = not variant.on_time or deliveries.late.get(variant.source, NEVER) == variant.late
+        is_all = not rows.on_time or deliveries.late.get(rows.source, NEVER) == rows.late
         retention = plan.dataflow.retentions.get(arrangement.id)
-        result[variant.source] |= is_all and covers(retention, times, None, times)
+        result[rows.source] |= is_all and covers(retention, times, None, times)
     return result
 
 

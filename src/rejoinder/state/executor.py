@@ -9,12 +9,11 @@ from typing import Protocol
 import pyarrow as pa
 
 from rejoinder.ir.allowed_functions import refuse_others
+from rejoinder.ir.splits import Split, split_batch
 from rejoinder.runtime.bucket_rounds import REPORT, BucketRound, EpochWork, ScanRound
 from rejoinder.runtime.failed_rows import raise_failed
 from rejoinder.runtime.python_function import load
-from rejoinder.runtime.scan import SPLITS
 from rejoinder.runtime.task import Report
-from rejoinder.state.flow_state import Listed
 
 
 class Executor(Protocol):
@@ -24,7 +23,7 @@ class Executor(Protocol):
         """Run all rounds. The type of `splits` depends on the executor."""
         ...
 
-    def run_listed(self, work: EpochWork, splits: Sequence[Listed]) -> dict[int, Report]:
+    def run_listed(self, work: EpochWork, splits: Sequence[Split]) -> dict[int, Report]:
         """Run all rounds on listed splits, as for a hydration."""
         ...
 
@@ -44,7 +43,7 @@ class LocalExecutor:
             rows = list(BucketRound(work, number)(rows))
         return reports_from(rows)
 
-    def run_listed(self, work: EpochWork, splits: Sequence[Listed]) -> dict[int, Report]:
+    def run_listed(self, work: EpochWork, splits: Sequence[Split]) -> dict[int, Report]:
         """Run all rounds on listed splits."""
         return self.run(work, [split_batch(splits)])
 
@@ -53,13 +52,6 @@ class LocalExecutor:
         refuse_others(functions)
         for name in functions:
             load(name)
-
-
-def split_batch(rows: Sequence[Listed]) -> pa.RecordBatch:
-    """Return listed splits as a batch of the split schema."""
-    columns = list(zip(*rows, strict=True)) or [()] * len(SPLITS)
-    arrays = [pa.array(values, field.type) for values, field in zip(columns, SPLITS, strict=True)]
-    return pa.RecordBatch.from_arrays(arrays, schema=SPLITS)
 
 
 def reports_from(batches: Iterable[pa.RecordBatch]) -> dict[int, Report]:

@@ -7,9 +7,10 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from rejoinder.ir.logical import EMIT_AT
+from rejoinder.ir.splits import Split, StateSplit
 from rejoinder.kernels.arrow.columns import diffs
 from rejoinder.kernels.arrow.sorting import hash_range
-from rejoinder.plan.join.delta_paths import Statistics
+from rejoinder.plan.join.fan_out import Statistics
 from rejoinder.plan.physical.dataflow import ArrangementScan, ChangelogScan, Dataflow, DueScan, UnitScan
 from rejoinder.plan.physical.retention_bound import Retention
 from rejoinder.plan.rounds.program import Gate
@@ -20,8 +21,6 @@ from rejoinder.store.runs.run import read_run
 from rejoinder.store.runs.spine import Spine
 
 Parts = dict[str, tuple[Spine, ...]]
-Listed = tuple[str, str | None, int, bytes | None]
-"""A split listed by the driver: relation, path, bucket or time of the file, rows."""
 
 
 @dataclass(frozen=True)
@@ -92,13 +91,11 @@ class State:
             {name: self.changelogs.get(name, empty) for name in changelogs},
         )
 
-    def splits(self, dataflow: Dataflow) -> list[Listed]:
+    def splits(self, dataflow: Dataflow) -> list[Split]:
         """Return the splits of a hydration: one for each bucket of the arrangements and changelogs that it scans."""
-        splits: list[Listed] = [
-            (name, None, 0, None) for name, scan in dataflow.scans.items() if isinstance(scan, UnitScan)
-        ]
+        splits: list[Split] = [StateSplit(name) for name, scan in dataflow.scans.items() if isinstance(scan, UnitScan)]
         return splits + [
-            (name, None, bucket, None)
+            StateSplit(name, bucket)
             for name, scan in dataflow.scans.items()
             if isinstance(scan, ArrangementScan | DueScan | ChangelogScan)
             for bucket, part in enumerate(self.parts[_scanned(scan)])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from rejoinder.ir.identities import ViewRows
 from rejoinder.ir.logical import EMIT_AT
 from rejoinder.kernels.arrow.ordered import LEAST
 from rejoinder.plan.physical.dataflow import Dataflow, DueScan
@@ -61,7 +62,7 @@ def due_dataflow(gates: Iterable[Gate], state: State, before: Clock, after: Cloc
             continue
         name = f"due:{gate.pending.relation}"
         scans[name] = DueScan(gate.pending, name, since, until)
-        key = row_arrangement(gate.view, views.views[gate.view]).key
+        key = row_arrangement(ViewRows(gate.view), views.views[gate.view]).key
         channel = Channel(number, f"{name}/rows", key, 1)
         sends.append(Send(name, channel))
         emits.append(Emit(channel.stream, gate.view))

@@ -7,6 +7,7 @@ than the bounds of the join allow.
 
 from __future__ import annotations
 
+from rejoinder.ir.identities import RelationId
 from rejoinder.ir.logical import EMIT_AT
 from rejoinder.kernels.arrow.ordered import LEAST
 from rejoinder.plan.planning import Plan
@@ -24,7 +25,7 @@ def oldest_in(plan: Plan, state: State) -> Oldest:
     `state` is the state after the tasks of an epoch.
     """
     dataflow = plan.dataflow
-    kept_for: dict[tuple[str, str], list[str]] = {}
+    kept_for: dict[tuple[RelationId, object], list[str]] = {}
     for arrangement in dataflow.arrangements:
         for user in dataflow.users[arrangement.id]:
             kept_for.setdefault((arrangement.relation, user), []).append(arrangement.id)

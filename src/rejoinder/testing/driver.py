@@ -24,11 +24,10 @@ from datetime import datetime, timedelta
 from functools import partial
 from typing import Any
 
-from rejoinder.connectors.function.connector import PYTHON
-from rejoinder.connectors.registry import sink_side
-from rejoinder.connectors.sink_definition import make_sink
+from rejoinder.connectors.function.connector import FUNCTION
+from rejoinder.connectors.sink_definition import declared_sink
 from rejoinder.engine.definitions.definition_batch import Batch, define_all, grouped, new_sources
-from rejoinder.engine.definitions.definition_statements import Definition, drop_statement, find_sink, has_same
+from rejoinder.engine.definitions.definition_statements import Definition, drop_statement, has_same
 from rejoinder.engine.engine import HISTORY, Engine
 from rejoinder.engine.executors.delivery_hosts import LocalHost
 from rejoinder.engine.maintenance.state_deletion import deletion_named
@@ -43,10 +42,7 @@ from rejoinder.engine.statements import (
     Streamed,
     Varied,
     execute,
-    find_view,
-    view_note,
 )
-from rejoinder.engine.status.explain_statements import output_watermarks, show
 from rejoinder.engine.time.explicit_watermarks import event_time, explicit_watermark
 from rejoinder.engine.time.processing_time import system_clock
 from rejoinder.engine.unread_sources import unread_sources
@@ -55,25 +51,22 @@ from rejoinder.errors import (
     FunctionFailed,
     InputError,
     MissingInput,
-    NotCommitted,
-    UnknownName,
-    near_misses,
     with_values,
 )
-from rejoinder.formats.text.plain_rows import Row, Rows, plain_rows
+from rejoinder.formats.text.plain_rows import Row, plain_rows
 from rejoinder.host.caps import set_caps
 from rejoinder.ir.allowed_functions import allow_functions
-from rejoinder.ir.catalog import LATE, SOURCE_CHANGES, Catalog, Sink, Source
+from rejoinder.ir.catalog import Catalog, Sink, Source
+from rejoinder.ir.splits import RowsSplit, Split, split_batch
 from rejoinder.plan.physical.dataflow import SourceScan
 from rejoinder.runtime.task import MAX_PAIRS
 from rejoinder.sql.statements.statement_parser import CreateSink, Select, Statement, parse_statements
-from rejoinder.state.executor import LocalExecutor, split_batch
-from rejoinder.state.reading.changelog_reader import epoch_of
-from rejoinder.state.reading.renderings import Snapshots, changes_of, net_changes, snapshots_of, stream_rows, table_rows
+from rejoinder.state.executor import LocalExecutor
+from rejoinder.state.reading.renderings import net_changes
 from rejoinder.state.watermarks import Partition
-from rejoinder.store.commits.manifest import Manifest
 from rejoinder.store.objects.object_store import Option, open_store
 from rejoinder.store.runs.run import drop_open_runs
+from rejoinder.testing.driver_reads import Readings
 from rejoinder.testing.file_sources import ignored_options, new_files
 from rejoinder.testing.input_rows import encoded, refuse_other_than_rows, time_of
 from rejoinder.testing.signals import PendingSignals
@@ -83,7 +76,7 @@ from rejoinder.testing.unread_files import answer_unread
 _names = itertools.count()
 
 
-class Driver:
+class Driver(Readings):
     """One flow in this process. `store` is a path or URL (else one in memory), with its options.
 
     `max_pairs` limits the pairs of rows that one lookup may produce in an epoch and bucket. `max_state_rows` and
@@ -197,15 +190,14 @@ class Driver:
 
     def sink(self, view: str, format: str, *, name: str | None = None, **options: object) -> None:  # noqa: A002
         """CREATE SINK IF NOT EXISTS, as `Flow.sink`: files and the console are written in this process."""
-        given = {option.rstrip("_"): str(value) for option, value in options.items()}
-        self._create_sink(make_sink(name or f"{view.replace('.', '_')}_{format}", view, format.lower(), given))
+        self._create_sink(declared_sink(view, format, name, options))
 
     def foreach_epoch(self, view: str, function: Function, *, name: str | None = None, from_: str = "start") -> None:
         """Call `function(epoch, changes)` after every step in which a view changed, with an Arrow table of the changes.
 
         It has the view's columns, `_epoch` and `_diff`.
         """
-        sink = make_sink(name or f"{view.replace('.', '_')}_{PYTHON}", view, PYTHON, {"from": from_})
+        sink = declared_sink(view, FUNCTION.name, name, {"from": from_})
         self._functions[sink.name] = function
         self._create_sink(sink)
 
@@ -257,9 +249,8 @@ class Driver:
                 detail=f"{relation.name}: {relation.query}",
                 hint="name a source that it reads",
             )
-        return self._engine.version.plan.program.sources.get(
-            relation.name, relation
-        )  # with watermarks that views impose
+        # The planned source has the watermarks that views impose.
+        return self._engine.version.plan.program.sources.get(relation.name, relation)
 
     def watermark(
         self, relation: str, time: Any, column: str | None = None, partition: Partition | None = None
@@ -304,10 +295,10 @@ class Driver:
         signals, self._signals = self._signals, PendingSignals()
         epoch = self._engine.epoch + 1
         try:
-            splits: list[tuple[str, str | None, int, bytes | None]] = []
+            splits: list[Split] = []
             for name, source in {source.name: source for source, _, _ in pending}.items():
                 entries = [(row, sign) for into, row, sign in pending if into.name == name]
-                splits += [(name, None, 0, encoded(source, entries))]
+                splits.append(RowsSplit(name, encoded(source, entries)))
             with deletion_named(self._engine):
                 positions, files = new_files(self._engine)
             splits += files
@@ -327,11 +318,11 @@ class Driver:
         for notice in () if progress is None else progress.notices:
             if notice != self._engine.time.notice:  # the caller of step controls the clock
                 _warn(notice)
-        changes = {}
-        for view, schema in self._engine.dataflow.views.items():
+        changes, dataflow = {}, self._engine.dataflow
+        for view, schema in dataflow.views.items():
             with deletion_named(self._engine):
                 changed = net_changes(self._store, self._manifest, view, schema, epoch)
-            if "." not in view or (changed and not view.endswith(SOURCE_CHANGES)):
+            if view in self._engine.version.plan.program.views or (changed and view not in dataflow.source_changes):
                 changes[view] = changed
         return changes
 
@@ -344,72 +335,6 @@ class Driver:
     def vacuum(self, *, dry_run: bool = False, older_than: timedelta = timedelta(days=1)) -> Vacuumed:
         """Delete unreferenced files, as `Flow.vacuum`; with `dry_run`, only list them."""
         return vacuum(self._store, dry_run=dry_run, older_than_seconds=older_than.total_seconds())
-
-    # -- reading ------------------------------------------------------------------------------------------------------
-
-    @property
-    def epoch(self) -> int:
-        """The last committed epoch; −1 before the first."""
-        return self._engine.epoch
-
-    @property
-    def _manifest(self) -> Manifest:
-        if self._engine.version.manifest is None:
-            raise NotCommitted("nothing is committed yet", hint="define a view and step")
-        return self._engine.version.manifest
-
-    @with_values
-    def table(self, view: str, as_of: int | datetime | None = None) -> Rows:
-        """Return the rows of a view now, or as of an epoch or a time."""
-        name, schema = find_view(self._engine, view)
-        with deletion_named(self._engine):
-            epoch = None if as_of is None else epoch_of(self._store, self._manifest, as_of)
-            return table_rows(self._store, self._manifest, name, schema, epoch)
-
-    @with_values
-    def stream(self, view: str) -> Rows:
-        """Return all changes of a view, with `_epoch`, `_emit_time` and `_undo`."""
-        name, schema = find_view(self._engine, view)
-        with deletion_named(self._engine):
-            _warn(view_note(self._engine, name))
-            return stream_rows(changes_of(self._store, self._manifest, name, schema))
-
-    @with_values
-    def tvr(self, view: str) -> Snapshots:
-        """Return the sequence of the view's snapshots."""
-        name, schema = find_view(self._engine, view)
-        with deletion_named(self._engine):
-            _warn(view_note(self._engine, name))
-            return snapshots_of(changes_of(self._store, self._manifest, name, schema))
-
-    def watermarks(self, view: str) -> dict[str, Any]:
-        """Return the output watermarks of a view by column; that of a window is of its start.
-
-        SHOW WATERMARKS shows those of the sources.
-        """
-        name, _ = find_view(self._engine, view)
-        return output_watermarks(self._engine.version, name)
-
-    def late(self, view: str) -> list[Row]:
-        """Return the late rows of a view: input, row (as JSON), column, watermark, how far behind, undo."""
-        name, _ = find_view(self._engine, view)
-        return self.table(name + LATE) if name + LATE in self._engine.dataflow.views else []
-
-    def messages(self, sink: str) -> list[Row]:
-        """Return the messages of a sink USING kafka since this driver was opened: `key`, `value` and `epoch`."""
-        kafka_sink = find_sink(self._engine.version.catalog, sink)
-        if kafka_sink is None or not sink_side(kafka_sink).sends_messages:
-            known = [other.name for other in self._engine.version.catalog.sinks if sink_side(other).sends_messages]
-            raise UnknownName(
-                f"there is no sink `{sink}` that sends messages",
-                detail=f"sinks USING kafka: {', '.join(known) or 'none'}",
-                hint=near_misses(sink, known) or "CREATE SINK … USING kafka",
-            )
-        return list(self._host.messages.get(kafka_sink.name, ()))
-
-    def arrangements(self) -> list[Row]:
-        """Return the rows of SHOW ARRANGEMENTS, as stored: a retracted row counts until a compaction."""
-        return show(self._engine, "ARRANGEMENTS")
 
 
 def _warn(note: str | None) -> None:

@@ -17,17 +17,16 @@ from rejoinder.engine.engine import Engine
 from rejoinder.errors import MissingInput
 from rejoinder.formats.file_signatures import local_signature
 from rejoinder.ir.catalog import Source
+from rejoinder.ir.splits import FileSplit
 from rejoinder.plan.physical.dataflow import SourceScan
 from rejoinder.state.positions import files_read, with_files
 from rejoinder.store.commits.file_log import FileRead
 
-Splits = list[tuple[str, str | None, int, bytes | None]]
 
-
-def new_files(engine: Engine) -> tuple[dict[str, Any], Splits]:
+def new_files(engine: Engine) -> tuple[dict[str, Any], list[FileSplit]]:
     """Return the positions after all unread files, and the splits of these files, oldest first."""
     positions: dict[str, Any] = dict(engine.version.positions)
-    splits: Splits = []
+    splits: list[FileSplit] = []
     for scan in engine.dataflow.scans.values():
         if not isinstance(scan, SourceScan) or not source_side(scan.source).rereads_files:
             continue
@@ -40,7 +39,7 @@ def new_files(engine: Engine) -> tuple[dict[str, Any], Splits]:
         for path in ordered:
             last = max(last + 1, os.stat(path).st_mtime_ns // 1_000_000)  # files of one millisecond keep their order
             read.append(FileRead(path, last, local_signature(path)))
-        splits += [(source.name, file.path, file.modified, None) for file in read]
+        splits += [FileSplit(source.name, file.path, file.modified) for file in read]
         positions = with_files(engine.store, positions, f"{identity}/0", engine.epoch + 1, read)
     return positions, splits
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from rejoinder.ir.identities import RelationId
 from rejoinder.ir.monotone import Step, apply_steps, shift
 
 
@@ -101,9 +102,9 @@ class RetainedMinimum:
     """The frontier of the column in its input."""
     met: Formula | None
     """Changes of the other inputs look up no row below this; None if no condition bounds them."""
-    user: str
+    user: RelationId
     """The result of the join."""
-    relation: str
+    relation: RelationId
     """The relation whose rows are retained for `user`."""
     column: str
     """The column of `relation`."""

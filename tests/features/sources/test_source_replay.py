@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import json
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -15,10 +16,10 @@ import pytest
 from rejoinder.connectors.kafka.spark import topics
 from rejoinder.engine.hydration import source_replay, topic_replay
 from rejoinder.engine.hydration.source_replay import SourceReplay
-from rejoinder.errors import Incomplete, MissingInput
+from rejoinder.errors import Incomplete, MissingInput, Unsupported
 from rejoinder.formats.file_signatures import local_signature
 from rejoinder.ir.catalog import Source
-from rejoinder.state.positions import Position, with_files
+from rejoinder.state.positions import STREAMS, Position, with_files
 from rejoinder.store.commits.file_log import FileRead
 from rejoinder.store.objects.object_store import open_store
 from rejoinder.testing import Driver
@@ -28,6 +29,7 @@ from tests.features.definitions.test_completeness import rows as rows_of
 __all__ = ["files"]  # a fixture
 
 SCHEMA = pa.schema([("k", pa.int64())])
+FEED = Source("s", "changelog", SCHEMA, op="_change_type", format="delta", options={"path": "x"})
 TOPIC = Source("s", "stream", SCHEMA, format="kafka", options={"topic": "x", "bootstrap": "h:1"})
 
 
@@ -121,3 +123,19 @@ def test_a_broker_that_does_not_answer_is_no_reason(monkeypatch: pytest.MonkeyPa
     assert asked(monkeypatch, lambda *_: {0: 0, 1: 0}) is None
     assert asked(monkeypatch, lambda *_: {0: 0}) == "its topic `x` has no partition 1 any more"
     assert "begins at offset 3 of partition 0" in (asked(monkeypatch, lambda *_: {0: 3, 1: 0}) or "")
+
+
+@pytest.mark.parametrize("source", [TOPIC, FEED], ids=["topic", "feed"])
+def test_without_spark_it_is_not_known_whether_a_topic_can_be_read_again(source: Source) -> None:
+    positions = {STREAMS: {"id/0": Position(json.dumps({"x": {"0": 5}})).to_json()}}
+    replay = SourceReplay(open_store("memory://rereading"), positions, {"s": "id"})
+    with pytest.raises(Unsupported, match="read again on Spark only") as refused:
+        replay.unreadable(source)
+    assert "no longer kept" not in str(refused.value) and "rejoinder run" in str(refused.value)
+
+
+def test_rows_that_a_test_inserted_into_a_topic_are_not_read_again() -> None:
+    replay = SourceReplay(open_store("memory://rereading"), {}, {"s": "id"})
+    assert replay.unreadable(TOPIC) == "a topic is read again on Spark only"
+    counted = replace(TOPIC, options={**TOPIC.options, "max_ahead": "1"})
+    assert "max_ahead" in (replay.unreadable(counted) or "")

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from rejoinder.errors import Corrupt, MissingRow, NullKey, RejoinderError
+from rejoinder.ir.splits import split_batch
 from rejoinder.kernels.arrow.sorting import LAST_HASH
-from rejoinder.state.executor import split_batch
 from rejoinder.testing import Driver
 from tests.kit import flow
 

@@ -21,9 +21,9 @@ from rejoinder.errors import (
     Unsupported,
     WatermarkRegress,
 )
+from rejoinder.ir.splits import RowsSplit, split_batch
 from rejoinder.kernels.arrow.columns import PARTITION
 from rejoinder.kernels.arrow.scatter import encode
-from rejoinder.state.executor import split_batch
 from rejoinder.state.watermarks import Signals
 from rejoinder.testing import Driver
 from tests.kit import flow
@@ -216,7 +216,7 @@ def test_a_split_may_bring_the_partition_of_its_rows_along() -> None:
     )
     rows = pa.table({"id": [1, 2, 3], "t": [10, 4, 7], "p": [0, 0, 0], "name": ["x", "y", "z"], PARTITION: [5, 6, 6]})
     rows = rows.cast(driver._engine.version.catalog.sources[0].schema.append(pa.field(PARTITION, pa.int32())))
-    driver._engine.run_epoch(0, [split_batch([("s", None, 0, encode(rows))])])
+    driver._engine.run_epoch(0, [split_batch([RowsSplit("s", encode(rows))])])
     shown = [(row["partition"], row["watermark"], row["source_watermark"]) for row in driver.sql("SHOW WATERMARKS")]
     assert shown == [(5, 10, 7), (6, 7, 7)]
     assert driver.table("v") == [{"id": 2, "t": 4, "p": 0, "name": "y"}], "it is no column of the source"

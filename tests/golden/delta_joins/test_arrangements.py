@@ -6,7 +6,7 @@ from collections import Counter
 from inspect import isfunction
 from typing import Any
 
-from rejoinder.ir.catalog import SOURCE_CHANGES
+from rejoinder.ir.identities import ViewRows
 from rejoinder.kernels.arrow.columns import DIFF, EPOCH, HASH
 from rejoinder.plan.physical.join_steps import Lookup
 from rejoinder.store.runs.run import read_run
@@ -90,7 +90,7 @@ def test_dj_arr_03_a_third_query_shares_two_arrangements_and_adds_two() -> None:
     paths = {
         f"d_{path.start}": [f"{hop.arrangement} = {hop.key}" for hop in path.hops]
         for path in driver._engine.dataflow.paths
-        if path.view == "q3"
+        if path.view == ViewRows("q3")
     }
     assert paths == NEEDS["q3"]["paths"]
     assert sorted(set(names(driver)) - before) == NEEDS["q3"]["new"]
@@ -159,7 +159,7 @@ def test_dj_mem_03_no_intermediate_result_is_stored() -> None:
     for step in STEPS:
         feed(driver, step)
     state = driver._engine.version.state
-    assert set(state.changelogs) == {"q1", *(f"{name}{SOURCE_CHANGES}" for name in INPUTS)}, "views and inputs"
+    assert set(state.changelogs) == {"q1", *(f"{name}.changes" for name in INPUTS)}, "views and inputs"
     for name, parts in state.arrangements.items():
         for ref in (ref for part in parts for ref in part.refs):
             columns = [c for c in read_run(driver._store, ref).column_names if c not in (HASH, DIFF, EPOCH)]

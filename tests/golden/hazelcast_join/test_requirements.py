@@ -239,7 +239,7 @@ def test_a_join_with_a_table_needs_no_bounds() -> None:
     driver.sql("CREATE STREAM o (id BIGINT, t BIGINT, WATERMARK t); CREATE TABLE c (id BIGINT, PRIMARY KEY (id))")
     driver.sql("CREATE VIEW v AS SELECT o.id FROM o JOIN c ON o.id = c.id")
     steps = [step for step in driver._engine.dataflow.steps() if isinstance(step, Arrange)]
-    assert {step.arrangement.relation for step in steps} == {"o", "c"}
+    assert {str(step.arrangement.relation) for step in steps} == {"o", "c"}
     assert all(step.retention is None for step in steps)
     driver.watermark("o", 100)
     driver.step()

@@ -112,6 +112,7 @@ BYTES = pa.schema([("s", pa.int8())])
 BOMBS: dict[str, tuple[pa.Schema, Callable[[Path], object]]] = {
     "spaces.json.gz": (TEXT, lambda path: _pieces(path, gzip.open, b" " * MEGABYTE)),
     "line.csv.gz": (TEXT, lambda path: _pieces(path, gzip.open, b"x" * MEGABYTE)),
+    "line.text.gz": (TEXT, lambda path: _pieces(path, gzip.open, b"x" * MEGABYTE)),
     "spaces.json.bz2": (TEXT, lambda path: _pieces(path, bz2.open, b" " * MEGABYTE)),
     "spaces.json.zst": (TEXT, lambda path: path.write_bytes(_in_arrow(b" " * 320 * MEGABYTE, "zstd"))),
     "texts.parquet": (TEXT, lambda path: _parquet(path, _shared(20_000))),

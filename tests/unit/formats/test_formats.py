@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 from datetime import date
 from decimal import Decimal
 from pathlib import Path
@@ -11,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from rejoinder.errors import EvaluationError, MalformedInput, RejoinderError, SchemaChanged
+from rejoinder.errors import EvaluationError, InvalidSql, MalformedInput, RejoinderError, SchemaChanged
 from rejoinder.testing import Driver
 from tests.unit.connectors.kafka.test_topic_records import read
 
@@ -387,3 +388,43 @@ def test_an_expression_that_fails(query: str) -> None:
     driver.insert("s", {"id": 2})
     driver.step()
     assert len(driver.table("v")) == 2
+
+
+@pytest.mark.parametrize(
+    ("content", "lines"),
+    [
+        (b"a\nb\n", ["a", "b"]),
+        (b"a\r\n\r\n b \rc", ["a", "", " b ", "c"]),
+        (b'\xef\xbb\xbfa,"b\t\n', ['a,"b\t']),
+        (b"", []),
+    ],
+)
+def test_each_line_of_a_text_file_is_a_row(tmp_path: Path, content: bytes, lines: list[str]) -> None:
+    folder = Folder(tmp_path, "text", "line STRING")
+    folder.put(content)
+    assert sorted(row["line"] for row in folder.rows()) == sorted(lines)
+
+
+def test_a_line_that_is_not_utf8_is_malformed_or_diverted(tmp_path: Path) -> None:
+    folder = Folder(tmp_path, "text", "line STRING")
+    path = folder.put(b"good\nb\xff\nmore\n")
+    folder.refuses(MalformedInput, "line 2", "1.text")
+    path.unlink()
+    diverting = Folder(tmp_path, "text", "line STRING", malformed="divert")
+    diverting.put(b"good\nb\xff\nmore\n")
+    assert [row["line"] for row in diverting.rows()] == ["good", "more"]
+    assert [row["line"] for row in diverting.driver.sql("SELECT line FROM s.rejected")] == [2]
+
+
+def test_a_compressed_text_file_and_columns_computed_from_its_lines(tmp_path: Path) -> None:
+    folder = Folder(tmp_path, "text", "line STRING, level AS split_part(line, ' ', 1)")
+    (tmp_path / "1.log.gz").write_bytes(gzip.compress(b"WARN disk\nINFO up\n"))
+    assert [row["level"] for row in folder.rows()] == ["INFO", "WARN"]
+
+
+@pytest.mark.parametrize("columns", ["a STRING, b STRING", "a BIGINT"])
+def test_a_text_source_has_one_column_of_type_string(tmp_path: Path, columns: str) -> None:
+    with pytest.raises(InvalidSql, match="exactly one column of type STRING"):
+        Folder(tmp_path, "text", columns)
+    with pytest.raises(InvalidSql, match="exactly one column of type STRING"):
+        Folder(tmp_path, "text", "a STRING, op STRING", op="op")

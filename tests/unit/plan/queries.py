@@ -6,7 +6,7 @@ import pyarrow as pa
 
 from rejoinder.ir.catalog import Catalog, Index, Source, View
 from rejoinder.plan.blocks.normal_form import Normalised
-from rejoinder.plan.join.delta_paths import Statistics
+from rejoinder.plan.join.fan_out import Statistics
 from rejoinder.plan.normalize import normalise
 from rejoinder.plan.planning import Plan
 from rejoinder.planner import plan

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from rejoinder.ir.identities import DerivedRows
 from rejoinder.kernels.duckdb.render import duckdb_text
 from rejoinder.plan.operations.distinct import Distinct
 from rejoinder.plan.operations.union import Union
@@ -11,7 +12,7 @@ from tests.unit.plan.queries import normal
 
 
 def inputs(query: str) -> list[str]:
-    return [each.relation for each in normal(query).block.inputs]
+    return [str(each.relation) for each in normal(query).block.inputs]
 
 
 @pytest.mark.parametrize(
@@ -50,11 +51,11 @@ def test_computed_columns_are_put_in_place() -> None:
 
 def test_distinct_and_union_become_relations() -> None:
     form = normal("SELECT DISTINCT k FROM (SELECT k FROM a UNION ALL SELECT y FROM b) u WHERE k > 0")
-    assert [name.split("#")[0] for name in form.derived] == ["union", "distinct"]
+    assert [made.kind for made in form.derived if isinstance(made, DerivedRows)] == ["union", "distinct"]
     union, distinct = form.derived.values()
     assert (union.operation, distinct.operation) == (Union(), Distinct())
-    assert [each.relation for block in union.blocks for each in block.inputs] == ["a", "b"]
-    assert [each.relation for each in form.block.inputs] == [distinct.name]
+    assert [str(each.relation) for block in union.blocks for each in block.inputs] == ["a", "b"]
+    assert [each.relation for each in form.block.inputs] == [distinct.id]
 
 
 def test_equal_subqueries_are_one_relation() -> None:

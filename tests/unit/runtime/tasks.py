@@ -9,6 +9,7 @@ from typing import Any
 import pyarrow as pa
 
 from rejoinder.ir.expression import column
+from rejoinder.ir.identities import SourceRows
 from rejoinder.kernels.arrow.columns import DIFF, HASH
 from rejoinder.plan.physical.arrangement import Arrangement, Key
 from rejoinder.runtime.task import Task, partition_hashes
@@ -35,7 +36,7 @@ def key(*names: str, null_safe: bool = False) -> Key:
 
 def arrangement(*names: str, null_safe: bool = False) -> Arrangement:
     """An arrangement of relation `r`."""
-    return Arrangement("r", key(*names, null_safe=null_safe), SCHEMA)
+    return Arrangement(SourceRows("r"), key(*names, null_safe=null_safe), SCHEMA)
 
 
 def delta(rows: list[tuple[int | None, str | None, int]], by: Key | None = None) -> pa.Table:

@@ -12,6 +12,7 @@ import pyarrow as pa
 from hypothesis import strategies as st
 
 from rejoinder.ir.expression import column
+from rejoinder.ir.identities import ViewRows
 from rejoinder.kernels.arrow.columns import DIFF
 from rejoinder.kernels.arrow.ordered import as_column
 from rejoinder.kernels.arrow.scatter import scatter, sorted_by_hash
@@ -50,7 +51,7 @@ class Versions:
     def __init__(self, kind: pa.DataType, *, time: pa.DataType = TIMESTAMP, null_safe: bool = True) -> None:
         self.schema = pa.schema([("k", kind), ("p", pa.string()), ("t", time)])
         key = Key((column("k", kind),), frozenset([0] if null_safe else []))
-        self.arrangement = Arrangement("v", key, self.schema, "t")
+        self.arrangement = Arrangement(ViewRows("v"), key, self.schema, "t")
         self.store = open_store(f"memory://versions-{next(_numbers)}")
         self.spines = [Spine()]
         self.number = -1

@@ -48,7 +48,7 @@ def _text(node: Node, names: dict[str, str]) -> str:
     match node:
         case Scan():
             names.update({identifier: f"{node.relation}.{name}" for identifier, name in node.columns})
-            return node.relation
+            return str(node.relation)
         case Filter():
             return f"{_text(node.input, names)}[{_listed(node.predicates)}]"
         case Project():

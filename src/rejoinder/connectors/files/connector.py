@@ -11,13 +11,14 @@ from rejoinder.connectors.connector import Connector, Inputs, Reader, Rereading,
 from rejoinder.connectors.files.options import FILE_OPTIONS, check_files, check_flat
 from rejoinder.connectors.files.target import FilesTarget
 from rejoinder.connectors.files.writers import Writer, write_csv, write_json, write_parquet
-from rejoinder.errors import Unsupported
+from rejoinder.errors import InvalidSql, Unsupported
 from rejoinder.formats.arrow_files import read_arrow
 from rejoinder.formats.csv.csv_files import read_csv
 from rejoinder.formats.json.json_lines import read_json
 from rejoinder.formats.parquet import read_parquet
+from rejoinder.formats.text_files import read_text_lines
 from rejoinder.ir.catalog import Sink, Source
-from rejoinder.ir.type_names import spark_name
+from rejoinder.ir.type_names import listed_columns, spark_name
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -63,6 +64,20 @@ class JsonSource(FileSource):
         return True
 
 
+class TextSource(FileSource):
+    """Text files, one row per line."""
+
+    def check(self, source: Source) -> None:
+        """Raise `InvalidSql` unless there is exactly one column, of type STRING."""
+        super().check(source)
+        if source.schema.types != [pa.string()] or source.op or source.diff:
+            raise InvalidSql(
+                f"`{source.name}` USING text does not have exactly one column of type STRING",
+                detail=listed_columns(source.schema),
+                hint="declare one STRING column for the line, and split it in a view or with computed columns",
+            )
+
+
 class FileSink(SinkSide):
     """Files that are named by their epoch."""
 
@@ -97,3 +112,4 @@ ARROW = Connector("arrow", FileSource(read_arrow))
 CSV = Connector("csv", CsvSource(read_csv), CsvSink(write_csv))
 JSON = Connector("json", JsonSource(read_json), FileSink(write_json))
 PARQUET = Connector("parquet", FileSource(read_parquet), FileSink(write_parquet))
+TEXT = Connector("text", TextSource(read_text_lines))

@@ -10,7 +10,7 @@ from rejoinder.connectors.kafka.avro_options import check_schema_id
 from rejoinder.errors import InvalidSql, Unsupported
 from rejoinder.formats.avro.avro_writer import avro_schema, encode_avro
 from rejoinder.ir.catalog import Sink
-from rejoinder.ir.type_names import spark_name
+from rejoinder.ir.type_names import listed_columns, spark_name
 
 MESSAGE_OPTIONS = ("value_format", "avro_schema", "avro_schema_id")
 VALUE_FORMATS = ("json", "avro", "text", "raw")
@@ -60,7 +60,7 @@ def _check_avro(sink: Sink, schema: pa.Schema) -> None:
     if "avro_schema_id" in sink.options:
         check_schema_id(f"sink `{sink.name}`", "avro_schema_id", sink.options["avro_schema_id"])
     full = written_columns(sink, schema)
-    listed = f"columns: {', '.join(f'{field.name} {spark_name(field.type)}' for field in full)}"
+    listed = listed_columns(full)
     try:
         encode_avro(full.empty_table(), sink.options.get("avro_schema") or avro_schema(sink.view, full))
     except (ValueError, KeyError, TypeError, AttributeError) as failure:

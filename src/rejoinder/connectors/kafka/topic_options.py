@@ -12,7 +12,7 @@ from rejoinder.connectors.kafka.record_layout import KEY_FORMATS, PARTS, VALUE_F
 from rejoinder.errors import InvalidSql, UnknownName, Unsupported, near_misses
 from rejoinder.formats.avro.framed_records import FURTHER
 from rejoinder.ir.catalog import Source
-from rejoinder.ir.type_names import is_integer, spark_name
+from rejoinder.ir.type_names import is_integer, listed_columns, spark_name
 
 PREFIXES = ("kafka.", FURTHER)  # options of Kafka's own clients, security among them; further Avro schemas by id
 _PLACE = ("bootstrap", "topic")
@@ -57,7 +57,7 @@ def topic_options(name: str, options: Mapping[str, str]) -> dict[str, str]:
 def check_layout(source: Source) -> None:
     """Raise a `PlanningError` if columns cannot be filled as the options say."""
     options = source.options
-    columns = f"columns: {', '.join(f'{field.name} {spark_name(field.type)}' for field in source.schema)}"
+    columns = listed_columns(source.schema)
     for option in ("key", *PARTS):
         for wanted in listed(options.get(option, "")):
             if wanted.lower() not in [name.lower() for name in source.schema.names]:

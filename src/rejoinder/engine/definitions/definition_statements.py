@@ -12,6 +12,7 @@ from rejoinder.engine.definitions.dependents import key_of, with_dependents, wit
 from rejoinder.engine.status.watermark_status import delay_text
 from rejoinder.errors import DefinitionConflict, InvalidSql, UnknownName, Unsupported, near_misses
 from rejoinder.ir.catalog import Catalog, Index, Kind, Sink, Source, View
+from rejoinder.ir.identities import owner_of
 from rejoinder.plan.operations.side_outputs import readable
 from rejoinder.secret_options import redacted
 from rejoinder.sql.bind.binder import Binder, bind, bind_view
@@ -343,7 +344,7 @@ def _without(catalog: Catalog, statement: Drop) -> Catalog:
         )
     if statement.cascade:
         return without(catalog, map(key_of, with_dependents(catalog, relation)))
-    fed = [sink.name for sink in catalog.sinks if sink.view.partition(".")[0] == relation.name]
+    fed = [sink.name for sink in catalog.sinks if owner_of(sink.view) == relation.name]
     if fed:
         raise DefinitionConflict(
             f"`{relation.name}` is read by sink `{fed[0]}`",

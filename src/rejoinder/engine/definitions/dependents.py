@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 
 from rejoinder.errors import UnknownName
 from rejoinder.ir.catalog import Catalog, Index, Sink, Source, View
+from rejoinder.ir.identities import owner_of
 from rejoinder.sql.bind.binder import bind_view
 from rejoinder.sql.statements.query_text import named_relations
 
@@ -79,7 +80,7 @@ def _read_by(definition: View | Index | Sink) -> Iterator[str]:
 
 def _owner(name: str) -> str:
     """Return the relation of a side output, in lower case: `v` for `v.late`."""
-    return name.partition(".")[0].lower()
+    return owner_of(name).lower()
 
 
 def _binds(view: View, catalog: Catalog) -> bool:

@@ -23,12 +23,12 @@ from rejoinder.host.entropy import token
 from rejoinder.host.memory import share_memory
 from rejoinder.ir.allowed_functions import refuse_others
 from rejoinder.ir.logical import EMIT_AT
+from rejoinder.ir.splits import Split, StateSplit
 from rejoinder.plan.physical.dataflow import DueScan
 from rejoinder.runtime.bucket_rounds import Batches, BucketRound, EpochWork, ScanRound, Setting, exchange_batch
 from rejoinder.runtime.python_function import load
 from rejoinder.runtime.task import Report
 from rejoinder.state.executor import LocalExecutor, reports_from
-from rejoinder.state.flow_state import Listed
 from rejoinder.store.commits.unnamed_files import MARKERS
 from rejoinder.store.objects.object_store import ObjectStore
 from rejoinder.store.runs.run import lies_in
@@ -126,7 +126,7 @@ class SparkExecutor:
         frame = cast("DataFrame", splits)
         return self._run(work, self._staged(frame, work.setting) if self._is_adaptive else frame)
 
-    def run_listed(self, work: EpochWork, splits: Sequence[Listed]) -> dict[int, Report]:
+    def run_listed(self, work: EpochWork, splits: Sequence[Split]) -> dict[int, Report]:
         """Run all rounds on listed splits. A small number of due changes is emitted in this process."""
         if not splits:
             return {}
@@ -145,7 +145,7 @@ class SparkExecutor:
         """Import the functions in a worker."""
         refuse_others(functions)
         if functions:
-            frame = attach(listed_splits(self.session, [("functions", None, 0, None)]), [Import(tuple(functions))], 1)
+            frame = attach(listed_splits(self.session, [StateSplit("functions")]), [Import(tuple(functions))], 1)
             with description_kept(self.session):
                 run_attached(frame, "", f"{self.name} functions")
 

@@ -9,13 +9,14 @@ from rejoinder.connectors.registry import source_side
 from rejoinder.engine.hydration.source_replay import SourceReplay, refuse_changed
 from rejoinder.engine.version import Version
 from rejoinder.ir.catalog import Source
+from rejoinder.ir.splits import FileSplit, Split
 from rejoinder.plan.physical.dataflow import ArrangementScan, Dataflow, SourceScan
 from rejoinder.plan.planning import Plan
 from rejoinder.plan.schedule.hydration import Hydration
 from rejoinder.plan.schedule.retained_relations import Holdings
 from rejoinder.runtime.task import Report, expiry_of
 from rejoinder.state.completeness import holdings_of
-from rejoinder.state.flow_state import Listed, Parts, State
+from rejoinder.state.flow_state import Parts, State
 from rejoinder.state.watermarks import Times
 from rejoinder.store.runs.expiry import Expiry
 
@@ -27,7 +28,7 @@ class Filling:
     dataflow: Dataflow
     holdings: Holdings
     before: Parts
-    splits: list[Listed]
+    splits: list[Split]
     expiry: Mapping[str, Expiry]
     topics: tuple[Source, ...] = ()
     """Sources whose records are read again by Spark."""
@@ -65,7 +66,7 @@ def prepare(version: Version, replay: SourceReplay, new: Plan, after: Times) -> 
     again = [scan.source for scan in dataflow.scans.values() if isinstance(scan, SourceScan)]
     files = {source.name: replay.files(source) for source in again if source_side(source).rereads_files}
     splits = state.splits(dataflow)
-    splits += [(name, file.path, file.modified, None) for name, read in files.items() for file in read]
+    splits += [FileSplit(name, file.path, file.modified) for name, read in files.items() for file in read]
     signatures = {file.path: file.signature for read in files.values() for file in read}
     topics = tuple(source for source in again if not source_side(source).rereads_files)
     return Filling(dataflow, holdings, before, splits, expired, topics, signatures)

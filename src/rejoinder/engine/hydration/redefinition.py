@@ -15,7 +15,7 @@ from rejoinder.engine.state_quota import check_quota
 from rejoinder.engine.version import Version
 from rejoinder.errors import Incomplete
 from rejoinder.ir.catalog import Catalog
-from rejoinder.plan.join.delta_paths import Statistics
+from rejoinder.plan.join.fan_out import Statistics
 from rejoinder.plan.planning import Plan
 from rejoinder.planner import plan, refuse_products
 from rejoinder.runtime.task import Clock

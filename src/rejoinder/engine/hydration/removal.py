@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from rejoinder.engine.version import Version
 from rejoinder.ir.catalog import Catalog
+from rejoinder.ir.identities import SourceRows
 from rejoinder.planner import plan
 
 
@@ -19,7 +20,7 @@ def reduced(version: Version, smaller: Catalog) -> Version:
     # Arrangements of a source that stays may hydrate the next definition, even if the smaller catalog needs none.
     sources = {source.name for source in smaller.sources}
     needed = {a.id for a in new.dataflow.arrangements}
-    needed |= {a.id for a in version.plan.dataflow.arrangements if a.relation in sources}
+    needed |= {a.id for a in version.plan.dataflow.arrangements if a.relation in {SourceRows(name) for name in sources}}
     sinks = {sink.name for sink in smaller.sinks}
     state = version.state
     return replace(

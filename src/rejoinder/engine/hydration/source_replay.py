@@ -15,14 +15,14 @@ from typing import Any, Protocol
 
 from rejoinder.connectors.connector import Rereading
 from rejoinder.connectors.registry import source_side
-from rejoinder.errors import MissingInput
+from rejoinder.errors import MissingInput, Unsupported
 from rejoinder.formats.file_signatures import local_signature, remote_signature
 from rejoinder.formats.paths import open_path
 from rejoinder.ir.catalog import Source
+from rejoinder.ir.splits import Split
 from rejoinder.runtime.bucket_rounds import EpochWork
 from rejoinder.runtime.task import Report
-from rejoinder.state.flow_state import Listed
-from rejoinder.state.positions import Position, files_read, position_of
+from rejoinder.state.positions import NOTHING, Position, files_read, position_of
 from rejoinder.store.commits.file_log import FileRead
 from rejoinder.store.objects.object_store import ObjectStore
 
@@ -40,12 +40,12 @@ class Topics(Protocol):
         ...
 
     def run(
-        self, work: EpochWork, splits: Sequence[Listed], again: Sequence[tuple[Source, Position]]
+        self, work: EpochWork, splits: Sequence[Split], again: Sequence[tuple[Source, Position]]
     ) -> dict[int, Report]:
         """Run a hydration on splits and on the records of topics up to their positions."""
         ...
 
-    def collected(self, source: Source, position: Position) -> list[Listed]:
+    def collected(self, source: Source, position: Position) -> list[Split]:
         """Read the records of a topic up to a position, in this process."""
         ...
 
@@ -63,24 +63,33 @@ class SourceReplay:
     def unreadable(self, source: Source) -> str | None:
         """Return why the delivered rows of a source cannot be read again; None if they can.
 
-        Only a permanent problem is a reason. Raises `MissingInput` for a temporary one: an answer must not depend on
-        whether the storage of a file happens to fail.
+        Only a permanent problem is a reason. Raises `MissingInput` for a temporary one, and `Unsupported` where this
+        process cannot know: an answer must not depend on whether a storage happens to fail, or on who asks.
         """
         side = source_side(source)
-        if side.rereading is Rereading.SPARK:
-            if self.topics is not None:
-                return self.topics.unreadable(source, self.position(source))
-            return f"{side.noun} is read again on Spark only"
-        if not side.rereads_files:
+        if side.rereading is Rereading.NEVER:
             return f"{side.noun} is not read again"
         if source.max_ahead is not None:
-            return "its files are not read again, since rows that `max_ahead` rejected could be accepted now"
+            return "it is not read again, since rows that `max_ahead` rejected could be accepted now"
+        if side.rereading is Rereading.SPARK:
+            return self._unreadable_records(source, self.position(source), side.noun)
         read = self.files(source)
         remote = [file for file in read if local_path(file.path) is None and file.signature]
         with ThreadPoolExecutor(REQUESTS) as pool:  # starts a thread for each remote file only, up to its limit
             problems = [_problem(source, file) for file in read if local_path(file.path) is not None]
             problems += pool.map(partial(_problem, source), remote)
         return next((problem for problem in problems if problem is not None), None)
+
+    def _unreadable_records(self, source: Source, position: Position, noun: str) -> str | None:
+        if self.topics is not None:
+            return self.topics.unreadable(source, position)
+        if position.offset == NOTHING:  # its rows were inserted into a test driver
+            return f"{noun} is read again on Spark only"
+        raise Unsupported(
+            f"`{source.name}` is {noun}, which is read again on Spark only",
+            detail="rows of it are needed that the flow does not keep, and this process has no Spark",
+            hint="put the statement into a file and `rejoinder run` it, or run it with rejoinder.Flow",
+        )
 
     def files(self, source: Source) -> list[FileRead]:
         """Return the files that the committed epochs have read."""
@@ -90,7 +99,7 @@ class SourceReplay:
         """Return the position of the only stream of a source."""
         return position_of(self.positions, f"{self.attached[source.name]}/0")
 
-    def records(self, sources: Iterable[Source]) -> list[Listed]:
+    def records(self, sources: Iterable[Source]) -> list[Split]:
         """Read the records of topics again, in this process. Returns splits."""
         if self.topics is None:
             return []

@@ -10,9 +10,9 @@ from rejoinder.engine.executors.spark_executor import SparkExecutor
 from rejoinder.exchange.streaming.source_frames import union_splits
 from rejoinder.exchange.tasks.spark_rounds import listed_splits
 from rejoinder.ir.catalog import Source
+from rejoinder.ir.splits import Split, from_row
 from rejoinder.runtime.bucket_rounds import EpochWork
 from rejoinder.runtime.task import Report
-from rejoinder.state.flow_state import Listed
 from rejoinder.state.positions import NOTHING, Position
 
 if TYPE_CHECKING:
@@ -31,26 +31,24 @@ class TopicReader:
         Asks the broker, or reads the log of the table, which may take some seconds. Raises `InputError` if there is no
         response, since the records may still exist.
         """
-        if source.max_ahead is not None:
-            return "it is not read again, since rows that `max_ahead` rejected could be accepted now"
         if position.offset == NOTHING:
             return None
         return source_side(source).lost_records(self.executor.session, source, _start(position), position.offset)
 
     def run(
-        self, work: EpochWork, splits: Sequence[Listed], again: Sequence[tuple[Source, Position]]
+        self, work: EpochWork, splits: Sequence[Split], again: Sequence[tuple[Source, Position]]
     ) -> dict[int, Report]:
         """Run a hydration on splits and on the records of topics up to their positions."""
         frames = [self._records(source, position) for source, position in again if position.offset != NOTHING]
         frames += [listed_splits(self.executor.session, splits)] if splits else []
         return self.executor.run_frame(work, union_splits(frames)) if frames else {}
 
-    def collected(self, source: Source, position: Position) -> list[Listed]:
+    def collected(self, source: Source, position: Position) -> list[Split]:
         """Read the records of a topic up to a position, in this process."""
         if position.offset == NOTHING:
             return []
         rows = self._records(source, position).collect()
-        return [(row[0], row[1], row[2], bytes(row[3])) for row in rows]
+        return [from_row(*row) for row in rows]
 
     def _records(self, source: Source, position: Position) -> DataFrame:
         return source_side(source).records(self.executor.session, source, _start(position), position.offset)

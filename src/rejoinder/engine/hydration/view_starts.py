@@ -9,7 +9,7 @@ from typing import TypeVar
 
 from rejoinder.errors import Incomplete, NotCommitted
 from rejoinder.ir.catalog import Catalog, Source, View
-from rejoinder.ir.source_variants import Reading
+from rejoinder.ir.source_reading import Reading
 from rejoinder.plan.time.start_condition import clock_columns
 from rejoinder.sql.statements.query_text import named_relations
 from rejoinder.sql.statements.start_text import NOW, epoch_of, micros_of

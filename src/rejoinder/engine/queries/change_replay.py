@@ -22,15 +22,17 @@ from rejoinder.engine.engine import Engine
 from rejoinder.engine.queries.adhoc_query import NAME, run_query
 from rejoinder.errors import NotCommitted, UnknownName, Unsupported
 from rejoinder.host.entropy import token
-from rejoinder.ir.catalog import INTERNAL, LATE, Catalog, Kind, Source, View
+from rejoinder.ir.catalog import INTERNAL, Catalog, Kind, Source, View
+from rejoinder.ir.identities import SideOutput
+from rejoinder.ir.splits import RowsSplit, split_batch
 from rejoinder.kernels.arrow.columns import DIFF, EPOCH, numbers, replaced, take, without
 from rejoinder.kernels.arrow.scatter import encode
-from rejoinder.plan.operations.side_outputs import noted, takes_every_row
+from rejoinder.plan.operations.side_outputs import find_side_output, takes_every_row
 from rejoinder.sql.bind.binder import bind
 from rejoinder.sql.bind.emit_clause import split_emission
 from rejoinder.sql.parse.clauses import refuse_duplicate_names, refuse_reserved
 from rejoinder.sql.statements.query_text import named_relations, whole_relation
-from rejoinder.state.executor import LocalExecutor, split_batch
+from rejoinder.state.executor import LocalExecutor
 from rejoinder.state.reading.changelog_reader import from_start, history_note, history_start, read_changes, timeline_of
 from rejoinder.state.reading.renderings import Changes, changes_of
 from rejoinder.store.commits.manifest import Manifest
@@ -55,11 +57,14 @@ def as_sources(engine: Engine, query: str) -> Catalog:
 
 def _named(engine: Engine, query: str) -> dict[str, Source | View]:
     names = named_relations(query)
-    relations = [engine.version.catalog.find(name) or noted(engine.version.catalog, name) for name in names]
-    for name in (relation.name for relation in relations if relation is not None and relation.name.endswith(LATE)):
-        if name not in engine.dataflow.views:
-            raise takes_every_row(name.removesuffix(LATE))
-    return {relation.name: relation for relation in relations if relation is not None}
+    catalog = engine.version.catalog
+    found = [catalog.find(name) or find_side_output(catalog, name) for name in names]
+    relations = {relation.name: relation for relation in found if relation is not None}
+    for name, relation in relations.items():
+        side = relation.relation
+        if isinstance(side, SideOutput) and side.output == "late" and name not in engine.dataflow.views:
+            raise takes_every_row(side.owner)
+    return relations
 
 
 def replay(engine: Engine, query: str, added: Sequence[str] = (), starting: str | None = None) -> Replayed:
@@ -120,9 +125,7 @@ def _run(
         scratch = Engine(open_store(f"memory://{place}"), LocalExecutor(), buckets=1, history=len(epochs) + 1)
         scratch.define(catalog)
         for number, epoch in enumerate(epochs):
-            splits: list[tuple[str, str | None, int, bytes | None]] = [
-                (name, None, 0, encode(rows[epoch])) for name, rows in histories.items() if epoch in rows
-            ]
+            splits = [RowsSplit(name, encode(rows[epoch])) for name, rows in histories.items() if epoch in rows]
             scratch.run_epoch(number, [split_batch(splits)], time_ms=times.get(epoch, 0))
         assert scratch.version.manifest is not None
         changes = changes_of(scratch.store, scratch.version.manifest, view.name, view.schema)
@@ -146,7 +149,8 @@ def _start(manifest: Manifest, relation: Source | View) -> int | None:
 
 
 def _changelog_name(relation: Source | View) -> str:
-    return relation.changes if isinstance(relation, Source) and source_side(relation).keeps_changes else relation.name
+    is_kept = isinstance(relation, Source) and source_side(relation).keeps_changes
+    return str(relation.changes) if isinstance(relation, Source) and is_kept else relation.name
 
 
 def _has_history(relation: Source | View) -> bool:

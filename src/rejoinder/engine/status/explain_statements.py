@@ -130,12 +130,12 @@ def _sink(version: Version, sink: Sink) -> dict[str, Any]:
 def _arrangement(version: Version, arrangement: Arrangement) -> dict[str, Any]:
     name = arrangement.id
     parts = version.state.arrangements.get(name, ())
-    made = version.plan.program.derived.get(arrangement.relation.partition("/")[0])
+    made = version.plan.program.maker(arrangement.relation)
     own = () if made is None else made.operation.state(made, version.plan.program)
     content = next((state.content for state in own if state.arrangement.id == name), "rows")
     return {
         "name": name,
-        "relation": arrangement.relation,
+        "relation": str(arrangement.relation),
         "key": arrangement.key.text,
         "kind": content,
         "rows": sum(part.rows for part in parts),

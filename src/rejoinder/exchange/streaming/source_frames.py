@@ -15,7 +15,8 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, DataType, MapType, StructType
 
 from rejoinder.errors import MissingInput
-from rejoinder.exchange.tasks.spark_rounds import SPLITS, is_pattern
+from rejoinder.exchange.tasks.spark_rounds import is_pattern
+from rejoinder.ir.splits import FILE, SPLITS_DDL, RowsSplit, split_batch
 from rejoinder.kernels.arrow.scatter import encode
 
 BINARY_FILE = "path string, modificationTime timestamp, length bigint, content binary"
@@ -48,9 +49,10 @@ def file_splits(session: SparkSession, name: str, options: Mapping[str, str]) ->
         if key in SPARK_OPTIONS:
             reader = reader.option(SPARK_OPTIONS[key], value)
     return reader.load(literal(path)).select(
-        F.lit(name).alias("source"),
+        F.lit(FILE).alias("kind"),
+        F.lit(name).alias("scan"),
         "path",
-        F.unix_millis("modificationTime").alias("modified"),
+        F.unix_millis("modificationTime").alias("number"),
         F.lit(None).cast("binary").alias("payload"),
     )
 
@@ -60,7 +62,7 @@ def inserted_splits(session: SparkSession, name: str, options: Mapping[str, str]
     number = F.regexp_extract("path", r"(\d+)-[0-9a-f]{8}\.arrow$", 1).cast("bigint")
     # Files are identified by name, not by folder, so that the state may be moved.
     files = {**options, "path": f"{literal(folder)}/*.arrow", "filenameonly": "true"}
-    return file_splits(session, name, files).withColumn("modified", number)
+    return file_splits(session, name, files).withColumn("number", number)
 
 
 def check_path(name: str, path: str) -> None:
@@ -89,7 +91,7 @@ def _escaped(path: str) -> str:
 
 def frame_splits(frame: DataFrame, name: str) -> DataFrame:
     """Return the rows of any streaming DataFrame as splits of Arrow bytes, packed in its own tasks."""
-    return frame.mapInArrow(Pack(name), SPLITS)
+    return frame.mapInArrow(Pack(name), SPLITS_DDL)
 
 
 @dataclass(frozen=True)
@@ -114,15 +116,7 @@ class Pack:
 
         context = TaskContext.get()
         partition = context.partitionId() if context is not None else 0
-        payload = encode(pa.Table.from_batches(batches))
-        return pa.RecordBatch.from_pydict(
-            {
-                "source": [self.name],
-                "path": pa.array([None], pa.string()),
-                "modified": [partition],
-                "payload": [payload],
-            },
-        )
+        return split_batch([RowsSplit(self.name, encode(pa.Table.from_batches(batches)), partition)])
 
 
 def frame_columns(frame: DataFrame) -> list[tuple[str, str]]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import gc
 import json
+import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -21,9 +22,9 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from rejoinder import errors
+from rejoinder.ir.splits import SPLITS_DDL, FileSplit, Split, splits_in, to_row
 
 EXCHANGE = "bucket int, channel int, payload binary"
-SPLITS = "source string, path string, modified bigint, payload binary"
 FAILURE = -2
 MOST_TASKS = 256
 WORK = "rejoinder.work"
@@ -89,10 +90,10 @@ def is_pattern(path: str) -> bool:
 def _checked(splits: Batches) -> Iterator[pa.RecordBatch]:
     """Raise `InputError` for a file whose name is a pattern: Spark would also read other files that match it."""
     for batch in splits:
-        for path in batch.column(1).to_pylist():
-            if path is not None and is_pattern(path.rpartition("/")[2]):
+        for split in splits_in(batch):
+            if isinstance(split, FileSplit) and is_pattern(os.path.basename(split.path)):
                 raise errors.InputError(
-                    f"file `{path}` has a name that Spark takes for a pattern",
+                    f"file `{split.path}` has a name that Spark takes for a pattern",
                     detail="it contains one of \\ * ? [ ] { }",
                     hint="rename the file and run again",
                 )
@@ -126,10 +127,10 @@ def description_kept(session: SparkSession) -> Iterator[None]:
         context.setLocalProperty(DESCRIPTION, before)
 
 
-def listed_splits(session: SparkSession, rows: Sequence[tuple[str, str | None, int, bytes | None]]) -> DataFrame:
+def listed_splits(session: SparkSession, splits: Sequence[Split]) -> DataFrame:
     """Return these splits as a DataFrame, one task each, or several splits per task if there are many."""
-    frame = session.createDataFrame(list(rows), SPLITS)
-    return frame.repartition(min(len(rows), MOST_TASKS)) if len(rows) > 1 else frame
+    frame = session.createDataFrame([to_row(split) for split in splits], SPLITS_DDL)
+    return frame.repartition(min(len(splits), MOST_TASKS)) if len(splits) > 1 else frame
 
 
 def _error(fields: dict[str, Any]) -> errors.RejoinderError:

@@ -19,8 +19,6 @@ from rejoinder.ir.operators import compared, shifted, when
 from rejoinder.kernels.duckdb.render import duckdb_text
 
 ROWS = "n"
-UNIT = "unit#"
-"""The relation of one row that is always there. It gives an aggregate without keys its row."""
 UNIT_SCHEMA = pa.schema([("c0", pa.bool_())])
 
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from rejoinder.ir.expression import Expression
-from rejoinder.ir.source_variants import source_of
+from rejoinder.ir.identities import RelationId, source_of
 from rejoinder.plan.blocks.normal_form import Block, Derived
 
 Origin = tuple[str, str]
 
 
-def origins(expression: Expression, block: Block, derived: Mapping[str, Derived]) -> set[Origin]:
+def origins(expression: Expression, block: Block, derived: Mapping[RelationId, Derived]) -> set[Origin]:
     """The (source, column) pairs that an expression over a block's inputs is made from."""
     owner = {i: (each.relation, name) for each in block.inputs for i, name in each.columns}
     found: set[Origin] = set()
@@ -20,7 +20,7 @@ def origins(expression: Expression, block: Block, derived: Mapping[str, Derived]
     return found
 
 
-def origins_of(relation: str, name: str, derived: Mapping[str, Derived]) -> set[Origin]:
+def origins_of(relation: RelationId, name: str, derived: Mapping[RelationId, Derived]) -> set[Origin]:
     """The (source, column) pairs that a column of a relation is made from."""
     made = derived.get(relation)
     if made is None:
@@ -32,18 +32,18 @@ def origins_of(relation: str, name: str, derived: Mapping[str, Derived]) -> set[
     return found
 
 
-def versions_of(block: Block, derived: Mapping[str, Derived]) -> set[Origin]:
+def versions_of(block: Block, derived: Mapping[RelationId, Derived]) -> set[Origin]:
     """The times of the versions that a block reads, through derived relations too."""
     found: set[Origin] = set()
     for made in (derived[each.relation] for each in block.inputs if each.relation in derived):
         if made.operation.versions is not None:
-            found |= origins_of(made.name, made.operation.versions.time, derived)
+            found |= origins_of(made.id, made.operation.versions.time, derived)
         for inner in made.blocks:
             found |= versions_of(inner, derived)
     return found
 
 
-def sources_of(block: Block, derived: Mapping[str, Derived]) -> set[str]:
+def sources_of(block: Block, derived: Mapping[RelationId, Derived]) -> set[str]:
     """All sources that a block reads, through derived relations too."""
     found: set[str] = set()
     for each in block.inputs:

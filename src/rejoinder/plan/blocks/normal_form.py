@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from rejoinder.host.caps import cap_reached, caps
 from rejoinder.ir.expression import Expression, column, renamed, substitute
+from rejoinder.ir.identities import ColumnId, Defined, DerivedRows, OperationInput, RelationId
 from rejoinder.ir.logical import EMIT_AT, GATE, Bound, Emission, Predicate, Query, bound_between
 
 if TYPE_CHECKING:
@@ -55,7 +56,7 @@ class Input:
     Rows that are there already gain or lose a partner by changes of these inputs alone.
     """
 
-    relation: str
+    relation: RelationId
     columns: tuple[tuple[str, str], ...]
     schema: pa.Schema
     mode: Mode = "inner"
@@ -73,7 +74,7 @@ class Input:
         """Canonical text."""
         at = " at arrival" if self.arrival else ""
         if self.mode == "inner":
-            return self.relation + at
+            return f"{self.relation}{at}"
         return f"{self.mode} {self.relation}{at} on {' & '.join(sorted(p.expression.key for p in self.on))}"
 
 
@@ -112,10 +113,15 @@ class Block:
 class Derived:
     """A relation made from the rows of blocks by an operation."""
 
-    name: str
+    id: Defined
     blocks: tuple[Block, ...]
     operation: Operation
     schema: pa.Schema
+
+    @property
+    def input(self) -> OperationInput:
+        """What its operation reads, as a relation."""
+        return OperationInput(self.id)
 
 
 @dataclass
@@ -127,11 +133,11 @@ class Normalised:
     """
 
     block: Block
-    derived: dict[str, Derived] = field(default_factory=dict)
+    derived: dict[RelationId, Derived] = field(default_factory=dict)
     emission: Emission | None = None
 
 
-def finished(query: Query, block: Block, derived: dict[str, Derived]) -> Normalised:
+def finished(query: Query, block: Block, derived: dict[RelationId, Derived]) -> Normalised:
     """Put a query's outputs on the block of its tree."""
     columns = dict(block.outputs)
     outputs = tuple((name, substitute(expression, columns)) for name, expression in query.outputs)
@@ -148,7 +154,7 @@ def canonical(block: Block) -> Block:
     if len(block.inputs) > caps().max_join_inputs:
         remedy = "join some of them in a view with an index, which is read as it is kept"
         raise cap_reached("a join has too many inputs", "max_join_inputs", f"{len(block.inputs)} inputs", remedy=remedy)
-    names = {old: f"{at}.{name}" for at, i in enumerate(block.inputs) for old, name in i.columns}
+    names = {old: str(ColumnId(at, name)) for at, i in enumerate(block.inputs) for old, name in i.columns}
 
     def named(expression: Expression) -> Expression:
         return renamed(expression, {old: new for old, new in names.items() if old in expression.columns})
@@ -156,7 +162,7 @@ def canonical(block: Block) -> Block:
     inputs = tuple(
         replace(
             i,
-            columns=tuple((f"{at}.{name}", name) for _, name in i.columns),
+            columns=tuple((str(ColumnId(at, name)), name) for _, name in i.columns),
             on=tuple(rewritten(p, named) for p in i.on),
         )
         for at, i in enumerate(block.inputs)
@@ -198,7 +204,7 @@ def derive(
     operation: Operation,
     blocks: tuple[Block, ...],
     columns: Columns,
-    derived: dict[str, Derived],
+    derived: dict[RelationId, Derived],
     schema: pa.Schema | None = None,
 ) -> Block:
     """Make a derived relation known and give the block that reads it: `columns` are its columns' identifiers.
@@ -210,10 +216,10 @@ def derive(
         for block in blocks
     )
     text = f"{kind} {operation.text} {' + '.join(block.text for block in named)}"
-    name = f"{kind}#{hashlib.blake2b(text.encode(), digest_size=6).hexdigest()}"
+    relation = DerivedRows(kind, hashlib.blake2b(text.encode(), digest_size=6).hexdigest())
     if schema is None:
         schema = pa.schema([(f"c{at}", dtype) for at, (_, dtype) in enumerate(columns)])
-    derived.setdefault(name, Derived(name, named, operation, schema))
+    derived.setdefault(relation, Derived(relation, named, operation, schema))
     ids = tuple((i, schema.names[at]) for at, (i, _) in enumerate(columns))
     outputs = tuple((i, column(i, dtype)) for i, dtype in columns)
-    return Block((Input(name, ids, schema, versions=operation.versions),), (), outputs)
+    return Block((Input(relation, ids, schema, versions=operation.versions),), (), outputs)

@@ -7,7 +7,8 @@ Rules (one path per input, n(n−1) lookups, ties broken by input order):
 - an input with a mode is met, in its mode, when all that its condition needs is met;
 - a path that starts at an input with a mode, or at one that depends on a padded one, goes the other way: its changes
   name keys, and rows of the inputs that the condition needs are looked up by them. Padding matches no key;
-- if there are conditions on pairs as well, it starts with the rows of the one input that they are about, judged;
+- if there are conditions on pairs as well, it starts with the rows of the input that they are about, and their match
+  status;
 - where every row meets every row, changes go to all buckets, and each meets its part of the input, kept by row;
 - next comes the input with the smallest expected fan-out, by the statistics of its arrangement;
 - path i sees an input before it with this epoch's changes, an input after it without. Inputs of versions come first,
@@ -23,60 +24,18 @@ from dataclasses import dataclass, field, replace
 import pyarrow as pa
 
 from rejoinder.ir.canonical import canonical_text
-from rejoinder.ir.expression import Expression, column, conjunction, renamed
-from rejoinder.plan.blocks.normal_form import Block, Input, Mode
+from rejoinder.ir.expression import Expression, column, conjunction
+from rejoinder.ir.identities import ColumnId, RelationId
+from rejoinder.plan.blocks.normal_form import Block, Input
 from rejoinder.plan.blocks.padding import is_null_on_padding
 from rejoinder.plan.join.block_bounds import direct_bounds
+from rejoinder.plan.join.fan_out import Statistics, expected_fanout
+from rejoinder.plan.join.hop import FROM, TO, Hop
 from rejoinder.plan.join.join_graph import JoinGraph, Link, Window, equal, input_of, inputs_of
-from rejoinder.plan.join.outer_match import arranged, judged_input, key_columns
+from rejoinder.plan.join.outer_match import arranged, key_columns, left_input
 from rejoinder.plan.physical.arrangement import Arrangement, Key
 
-FROM, TO = "__from", "__to"
-UNKNOWN_FANOUT = 10.0
-UNLINKED_FANOUT = 1e6
 RANGED = 16  # rows of a key from which on a search by time is cheaper than to test them all; see ADR 0019
-FILTERED = 0.3
-
-
-@dataclass(frozen=True)
-class Statistics:
-    """Rows and distinct keys of an arrangement."""
-
-    rows: int
-    keys: int
-
-    @property
-    def fanout(self) -> float:
-        """Expected number of rows for a key."""
-        return self.rows / max(1, self.keys)
-
-
-@dataclass(frozen=True)
-class Hop:
-    """A lookup of a path: which input, by which arrangement, with which key of the rows met so far.
-
-    `values` names what the key is made of, to tell whether a stream is partitioned by it already. `tests` are the
-    conditions, apart from the block's own, that can be tested from this hop on. The arrangement may be ordered: then
-    only rows within `between` are met, or those of the latest order value up to `latest`; `strict`: windows are open
-    at their start and closed at their end, instead of the other way round. `near` is a time, and how far below and
-    above it order values may be. `pairs` are conditions on pairs that say which rows count as partners. `everywhere`:
-    the rows met so far go to all buckets, since every row meets every row.
-    """
-
-    input: int
-    arrangement: Arrangement
-    key: Key
-    values: tuple[str, ...]
-    after: bool
-    mode: Mode = "inner"
-    guard: Expression | None = None
-    tests: tuple[Expression, ...] = ()
-    between: tuple[Expression, Expression] | None = None
-    latest: Expression | None = None
-    strict: bool = False
-    near: tuple[Expression, int, int] | None = None
-    pairs: tuple[Expression, ...] = ()
-    everywhere: bool = False
 
 
 @dataclass(frozen=True)
@@ -128,7 +87,7 @@ class PathFinder:
         block: Block,
         graph: JoinGraph,
         statistics: Mapping[str, Statistics],
-        primary_keys: Mapping[str, set[str]],
+        primary_keys: Mapping[RelationId, set[str]],
     ) -> None:
         self.block = block
         self.graph = graph
@@ -162,7 +121,7 @@ class PathFinder:
         walk = _Walk(start, set(), set(range(len(self.block.inputs))))
         self._meet(walk, start)
         if self.graph.on[start].pairs:
-            self._meet(walk, judged_input(self.graph, start))  # rows of it are there already, judged
+            self._meet(walk, left_input(self.graph, start))  # its rows come with their match status
             walk.windows = list(self.graph.windows)
             return self._hops(walk)
         walk.windows = [ranged(window) if window.input == start else window for window in self.graph.windows]
@@ -170,7 +129,7 @@ class PathFinder:
             on = self.graph.on[start]
             walk.links = [
                 Link((link.sides[0], key), link.null_safe)
-                for link, key in zip(on.links, key_columns(self.block, self.graph, start), strict=True)
+                for link, key in zip(on.links, key_columns(self.graph, start), strict=True)
             ]
             walk.tests = list(on.guards)
             walk.windows += [] if on.window is None else [ranged(on.window)]
@@ -220,7 +179,12 @@ class PathFinder:
 
     def _candidate(self, walk: _Walk, at: int, parts: list[_Part], forward: bool) -> _Candidate:
         hop, parts = self._hop(walk, at, parts, forward=forward)
-        return _Candidate(hop, parts, self._fanout(hop), forward)
+        statistics, primary_key = (
+            self.statistics.get(hop.arrangement.id),
+            self.primary_keys.get(self.block.inputs[at].relation),
+        )
+        fanout = expected_fanout(hop, statistics, primary_key or (), is_filtered=bool(self.graph.filters[at]))
+        return _Candidate(hop, parts, fanout, forward)
 
     def _parts(self, walk: _Walk, at: int, *, padding: bool = True) -> list[_Part]:
         """Every equality that links an input with the ones met; without `padding`, those that padding cannot match."""
@@ -254,8 +218,8 @@ class PathFinder:
     def _hop(self, walk: _Walk, at: int, parts: list[_Part], *, forward: bool) -> tuple[Hop, list[_Part]]:
         """The hop to an input, and the equalities that its key sees to."""
         each = self.block.inputs[at]
-        is_judged = bool(self.graph.on[at].pairs) and not each.arrival
-        parts = sorted(parts, key=lambda part: canonical_text((part.here if is_judged else part.there).node))
+        has_pairs = bool(self.graph.on[at].pairs) and not each.arrival
+        parts = sorted(parts, key=lambda part: canonical_text((part.here if has_pairs else part.there).node))
         around = self._around(walk, at, parts, forward=forward)
         if around is not None:
             parts = [part for part in parts if set(part.there.columns) <= around.partition]
@@ -356,29 +320,11 @@ class PathFinder:
         walk.tests = [test for test in walk.tests if test not in tests]
         return replace(hop, tests=tests)
 
-    def _fanout(self, hop: Hop) -> float:
-        expected = self._rows_per_key(hop) * (FILTERED if self.graph.filters[hop.input] else 1.0)
-        if hop.latest is not None:
-            return 1.0
-        if hop.mode == "left":
-            return max(1.0, expected)
-        return expected if hop.mode == "inner" else 0.5
-
-    def _rows_per_key(self, hop: Hop) -> float:
-        known = self.statistics.get(hop.arrangement.id)
-        if known is not None and known.rows:
-            return float(known.rows) if hop.everywhere else known.fanout
-        if not hop.key.parts:
-            return UNLINKED_FANOUT
-        columns = {part.columns[0] for part in hop.arrangement.key.parts if part.is_column}
-        unique = self.primary_keys.get(hop.arrangement.relation)
-        return 1.0 if unique and unique <= columns else UNKNOWN_FANOUT
-
 
 def ranged(window: Window) -> Window:
     """A window whose changes start a path: columns of their own carry its bounds, since what is shown may differ."""
     kind = window.start.type
-    return window.within(column(f"{window.input}.{FROM}", kind), column(f"{window.input}.{TO}", kind))
+    return window.within(*(column(str(ColumnId(window.input, name)), kind) for name in (FROM, TO)))
 
 
 def _orders(time: Expression, at: int) -> bool:
@@ -386,16 +332,3 @@ def _orders(time: Expression, at: int) -> bool:
     kind = time.type
     orderable = pa.types.is_timestamp(kind) or pa.types.is_date32(kind) or pa.types.is_signed_integer(kind)
     return orderable and time.is_column and inputs_of(time) == {at}
-
-
-def asked_for(block: Block, graph: JoinGraph, hop: Hop) -> Expression | None:
-    """Which rows of an arrangement a hop can meet, as far as they themselves tell; None: any.
-
-    A version that is left out still ends the one before it, so it has to be there to be found.
-    """
-    if hop.latest is not None:
-        return None
-    own = [*graph.filters[hop.input], *(test for test in hop.tests if hop.mode == "inner")]
-    plain = dict(block.inputs[hop.input].columns)
-    alone = [test for test in own if test.columns and inputs_of(test) == {hop.input}]
-    return conjunction([renamed(test, {i: plain[i] for i in test.columns}) for test in alone])

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, lru_cache
+from functools import cached_property
 from itertools import permutations
 
 from rejoinder.ir.canonical import canonical_text
 from rejoinder.ir.expression import Expression, renamed
+from rejoinder.ir.identities import column_id
 from rejoinder.ir.logical import Predicate
 from rejoinder.ir.operators import NULL_SAFE, compared
 from rejoinder.plan.blocks.containment import containment
@@ -100,10 +101,9 @@ class JoinGraph:
     windows: tuple[Window, ...] = ()
 
 
-@lru_cache(maxsize=65_536)
 def input_of(i: str) -> int:
     """The number of the input that a column of a canonical block belongs to."""
-    return int(i.split(".", 1)[0])
+    return column_id(i).input
 
 
 def inputs_of(expression: Expression) -> set[int]:
@@ -167,7 +167,7 @@ def _propagate(
         is_plain = block.inputs[source].mode == "inner" and block.inputs[target].versions is None
         for own in known[source] if is_plain and not block.inputs[target].arrival else ():
             if own.columns == ours.columns and not own.can_fail:
-                copy = replace(renamed(own, {ours.columns[0]: theirs.columns[0]}), text="", conjuncts=())
+                copy = replace(renamed(own, {ours.columns[0]: theirs.columns[0]}), text="")
                 if copy not in filters[target]:
                     filters[target].append(copy)
 

@@ -4,24 +4,22 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rejoinder.ir.catalog import LATE, REJECTED
-from rejoinder.ir.source_variants import source_of
-from rejoinder.plan.blocks.accumulators import UNIT
+from rejoinder.ir.identities import RelationId, SideOutput, UnitRow, ViewRows, source_of
 from rejoinder.plan.blocks.normal_form import Block, Derived
 
 if TYPE_CHECKING:
     from rejoinder.plan.rounds.program import Program
 
 
-def is_append_only(program: Program, relation: str) -> bool:
+def is_append_only(program: Program, relation: RelationId) -> bool:
     """Whether rows of a relation are never retracted: streams, side outputs, and what keeps that property of them."""
     source = program.sources.get(source_of(relation))
     if source is not None:
         return source.kind == "stream"
-    if relation == UNIT or relation.endswith((LATE, REJECTED)):
+    if isinstance(relation, UnitRow | SideOutput):
         return True
-    if relation in program.views:
-        return _appends(program, program.views[relation])
+    if isinstance(relation, ViewRows):
+        return _appends(program, program.views[relation.view])
     made = program.derived[relation]
     return made.operation.is_append_only(input_is=has_append_only_input(program, made))
 

@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from rejoinder.ir import logical
 from rejoinder.ir.expression import Expression, column
+from rejoinder.ir.identities import RelationId
 from rejoinder.plan.blocks.normal_form import Block, Derived, derive, selected
 from rejoinder.plan.operations.operation import Operation, OwnState, StateText
 from rejoinder.plan.physical import steps
@@ -54,11 +55,11 @@ class AtMostOne(Operation):
         """Turn changes of rows into changes of keys."""
         rows = self._rows(made)
         at = rounds.deliver(rounds.collect_input(made), rows.key)
-        change = rounds.stream(made.name)
+        change = rounds.stream(made.id)
         rounds.add(at.round, steps.AtMostOne(at.stream, change, rows, self.key, MANY, whole=whole))
         rounds.arrange(rows.relation, check=False)
-        rounds.fragments[made.name] = [Fragment(at.round, change, rows.key.text, hashed=True)]
-        rounds.arrange(made.name, check=False)
+        rounds.fragments[made.id] = [Fragment(at.round, change, rows.key.text, hashed=True)]
+        rounds.arrange(made.id, check=False)
 
     @property
     def combines_rows(self) -> bool:
@@ -102,10 +103,10 @@ class AtMostOne(Operation):
         """The rows of the input by key, in which NULL is a value like any other."""
         schema = made.blocks[0].schema
         parts = tuple(column(name, schema.field(name).type) for name in self.key)
-        return Arrangement(made.name + "/input", Key(parts, frozenset(range(len(parts)))), schema)
+        return Arrangement(made.input, Key(parts, frozenset(range(len(parts)))), schema)
 
 
-def at_most_one(node: logical.AtMostOne, block: Block, known: dict[str, Derived]) -> Block:
+def at_most_one(node: logical.AtMostOne, block: Block, known: dict[RelationId, Derived]) -> Block:
     """The block that reads the only rows of a block."""
     names = {i: f"c{at}" for at, (i, _) in enumerate(node.columns)}
     columns = (*node.columns, (node.many, pa.bool_()))

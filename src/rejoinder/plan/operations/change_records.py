@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from rejoinder.ir import logical
 from rejoinder.ir.expression import Expression
+from rejoinder.ir.identities import RelationId
 from rejoinder.plan.blocks.normal_form import RECORDED, Block, Derived, derive, selected
 from rejoinder.plan.operations.operation import Operation
 from rejoinder.plan.physical.arrangement import Arrangement
@@ -34,11 +35,11 @@ class Recording(Operation):
         """Turn changes into rows. The rows that a hydration starts from are changes of its epoch."""
         inputs, schema = rounds.collect_input(made), made.blocks[0].schema
         at = rounds.deliver(inputs, Arrangement.by_row(inputs, schema).key)
-        rows = rounds.stream(made.name)
+        rows = rounds.stream(made.id)
         undo, epoch, time = made.schema.names[len(schema) :]
         rounds.add(at.round, Record(at.stream, rows, undo, epoch, time))
-        rounds.fragments[made.name] = [Fragment(at.round, rows)]
-        rounds.arrange(made.name, check=False)
+        rounds.fragments[made.id] = [Fragment(at.round, rows)]
+        rounds.arrange(made.id, check=False)
 
     def is_append_only(self, *, input_is: bool) -> bool:
         """A record stays."""
@@ -64,7 +65,7 @@ class Recording(Operation):
         return f"changes of {blocks[0]} as rows"
 
 
-def recorded(node: logical.Records, block: Block, known: dict[str, Derived]) -> Block:
+def recorded(node: logical.Records, block: Block, known: dict[RelationId, Derived]) -> Block:
     """The block that reads the changes of a block."""
     rows = selected(block, [i for i, _ in node.columns])
     return derive("changes", Recording(), (rows,), (*node.columns, *node.system), known)

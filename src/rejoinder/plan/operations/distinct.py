@@ -42,11 +42,11 @@ class Distinct(Operation):
         """Turn changes of copies into changes of rows."""
         counts = _copies(made)
         at = rounds.deliver(rounds.collect_input(made), counts.key)
-        change = rounds.stream(made.name)
+        change = rounds.stream(made.id)
         rounds.add(at.round, steps.Distinct(at.stream, change, counts, whole=whole))
         rounds.arrange(counts.relation, check=False)
-        rounds.fragments[made.name] = [Fragment(at.round, change)]
-        rounds.arrange(made.name, check=False)
+        rounds.fragments[made.id] = [Fragment(at.round, change)]
+        rounds.arrange(made.id, check=False)
 
     def is_append_only(self, *, input_is: bool) -> bool:
         """It is if its block is."""
@@ -78,4 +78,4 @@ class Distinct(Operation):
 
 
 def _copies(made: Derived) -> Arrangement:
-    return Arrangement.by_row(made.name + "/input", made.schema)
+    return Arrangement.by_row(made.input, made.schema)

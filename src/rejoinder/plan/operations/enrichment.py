@@ -16,6 +16,7 @@ import pyarrow as pa
 from rejoinder.ir import logical
 from rejoinder.ir.expression import Expression, column
 from rejoinder.ir.function_reference import PythonFunction
+from rejoinder.ir.identities import RelationId
 from rejoinder.plan.blocks.normal_form import Block, Columns, Derived, derive, selected
 from rejoinder.plan.operations.operation import Operation, OwnState
 from rejoinder.plan.physical.arrangement import Arrangement, Key
@@ -54,16 +55,16 @@ class Enrichment(Operation):
         """Turn changes of rows into changes of rows with answers. A hydration uses the answers that are stored."""
         answers = self._answered(made)
         at = rounds.deliver(rounds.collect_input(made), answers.key)
-        change = rounds.stream(made.name)
+        change = rounds.stream(made.id)
         names = pa.schema([(name, made.schema.field(at).type) for at, name in enumerate(self.arguments)])
         columns = pa.schema(self.answers)
-        views = rounds.program.readers(made.name)
+        views = rounds.program.readers(made.id)
         stored = rounds.stored(answers) if whole else answers
         before = answers if stored is None else stored
         step = Enrich(at.stream, change, before, self.function, names, columns, views, whole=stored is None)
         rounds.add(at.round, step)
-        rounds.fragments[made.name] = [Fragment(at.round, change, answers.key.text, hashed=True)]
-        rounds.arrange(made.name, check=False)
+        rounds.fragments[made.id] = [Fragment(at.round, change, answers.key.text, hashed=True)]
+        rounds.arrange(made.id, check=False)
 
     def is_append_only(self, *, input_is: bool) -> bool:
         """It is if its block is."""
@@ -97,10 +98,10 @@ class Enrichment(Operation):
         """The rows with their answers, by all columns of the row, in which NULL is a value like any other."""
         fields = list(made.schema)[: len(self.arguments)]
         key = Key(tuple(column(field.name, field.type) for field in fields), frozenset(range(len(fields))))
-        return Arrangement(made.name, key, made.schema)
+        return Arrangement(made.id, key, made.schema)
 
 
-def enriched(node: logical.Enrich, block: Block, known: dict[str, Derived]) -> Block:
+def enriched(node: logical.Enrich, block: Block, known: dict[RelationId, Derived]) -> Block:
     """The block that reads a block's rows with their answers."""
     asked = selected(block, [i for i, _ in node.arguments])
     answers = tuple((i, kind) for i, _, kind in node.answers)

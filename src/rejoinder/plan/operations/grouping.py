@@ -14,10 +14,11 @@ import pyarrow as pa
 
 from rejoinder.ir import logical
 from rejoinder.ir.expression import Expression, column, literal
+from rejoinder.ir.identities import UNIT, RelationId
 from rejoinder.ir.nodes import Literal
 from rejoinder.ir.operators import compared
 from rejoinder.kernels.sums.float_sums import KEPT
-from rejoinder.plan.blocks.accumulators import ROWS, UNIT, UNIT_SCHEMA, Accumulator, lay_out
+from rejoinder.plan.blocks.accumulators import ROWS, UNIT_SCHEMA, Accumulator, lay_out
 from rejoinder.plan.blocks.normal_form import Block, Derived, Input, derive
 from rejoinder.plan.operations.append_only import has_append_only_input
 from rejoinder.plan.operations.operation import Operation, OwnState, StateText
@@ -77,7 +78,7 @@ class Grouping(Operation):
         inputs = rounds.collect_input(made)
         groups = self._groups(made)
         at = rounds.deliver(inputs, groups.key)
-        change = rounds.stream(made.name)
+        change = rounds.stream(made.id)
         step = Aggregate(
             at.stream,
             change,
@@ -85,13 +86,13 @@ class Grouping(Operation):
             self.key_names,
             self.accumulators,
             self._values(made, rounds.program),
-            rounds.program.readers(made.name),
+            rounds.program.readers(made.id),
             whole=whole,
         )
         rounds.add(at.round, step)
         rounds.arrange(inputs, check=False)
-        rounds.fragments[made.name] = [Fragment(at.round, change, groups.key.text, hashed=True)]
-        rounds.arrange(made.name, check=False)
+        rounds.fragments[made.id] = [Fragment(at.round, change, groups.key.text, hashed=True)]
+        rounds.arrange(made.id, check=False)
 
     @property
     def combines_rows(self) -> bool:
@@ -140,21 +141,21 @@ class Grouping(Operation):
 
     def _groups(self, made: Derived) -> Arrangement:
         """The rows of the groups, by key, in which NULL is a value like any other."""
-        return Arrangement(made.name, self._key(), made.schema)
+        return Arrangement(made.id, self._key(), made.schema)
 
     def _values(self, made: Derived, program: Program) -> Arrangement | None:
         """The input's rows, by key, if values must be found again when others are retracted."""
         has_extremes = any(a.function in ("min", "max") for a in self.accumulators)
         if not has_extremes or has_append_only_input(program, made):
             return None
-        return Arrangement(made.name + "/input", self._key(), made.blocks[0].schema)
+        return Arrangement(made.input, self._key(), made.blocks[0].schema)
 
     def _key(self) -> Key:
         parts = tuple(column(name, kind) for name, kind in zip(self.key_names, self.keys, strict=True))
         return Key(parts, frozenset(range(len(parts))))
 
 
-def aggregated(node: logical.Aggregate, block: Block, known: dict[str, Derived]) -> Block:
+def aggregated(node: logical.Aggregate, block: Block, known: dict[RelationId, Derived]) -> Block:
     """The block that reads the groups of a block's rows. Without keys, a row without values is always one of them."""
     layout = lay_out(node, dict(block.outputs))
     grouping = Grouping(tuple(e.type for _, e in node.keys), layout.accumulators)
@@ -162,7 +163,7 @@ def aggregated(node: logical.Aggregate, block: Block, known: dict[str, Derived])
     blocks: tuple[Block, ...] = (replace(block, outputs=layout.inputs),)
     if not node.keys:
         nothing = tuple((i, literal(None, e.type)) for i, e in layout.inputs)
-        blocks += (Block((Input(UNIT, ((f"{UNIT}.c0", "c0"),), UNIT_SCHEMA),), (), nothing),)
+        blocks += (Block((Input(UNIT, (("unit.c0", "c0"),), UNIT_SCHEMA),), (), nothing),)
     groups = derive("aggregate", grouping, blocks, columns, known, grouping.schema)
     if node.keys:
         return replace(groups, outputs=layout.results)

@@ -19,12 +19,12 @@ POLICIES = ("fail", "keep", "drop")
 
 def on_time_fragments(rounds: Rounds, union: Derived, branches: Sequence[Sequence[Fragment]]) -> list[Fragment]:
     """The changes of a union's branches without what is late for the union."""
-    found = [(name, rounds.retentions.frontiers.of(union.name, name)) for name in union.schema.names]
+    found = [(name, rounds.retentions.frontiers.of(union.id, name)) for name in union.schema.names]
     times = tuple((name, formula) for name, formula in found if isinstance(formula, UnionMinimum))
     if not times:
         return [fragment for fragments in branches for fragment in fragments]
-    views, sources = rounds.program.readers(union.name), rounds.program.sources
-    labels = tuple((name, rounds.labels.column(union.name, name)) for name in union.schema.names)
+    views, sources = rounds.program.readers(union.id), rounds.program.sources
+    labels = tuple((name, rounds.labels.column(union.id, name)) for name in union.schema.names)
     result = []
     for names, fragments in zip(times[0][1].sources, branches, strict=True):
         policy = min((sources[name].options.get("late", "keep") for name in names), key=POLICIES.index)

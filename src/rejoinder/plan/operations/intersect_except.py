@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from rejoinder.ir.expression import column, literal
+from rejoinder.ir.identities import RelationId
 from rejoinder.plan.blocks.normal_form import Block, Columns, Derived, derive
 from rejoinder.plan.operations.operation import OwnState, SetOperation, StateText
 from rejoinder.plan.physical import steps
@@ -43,7 +44,7 @@ class IntersectExcept(SetOperation):
         """It is without ALL."""
         return not self.all
 
-    def read(self, blocks: tuple[Block, ...], columns: Columns, known: dict[str, Derived]) -> Block:
+    def read(self, blocks: tuple[Block, ...], columns: Columns, known: dict[RelationId, Derived]) -> Block:
         """The block that reads what two blocks have in common, or not."""
         side = f"{columns[0][0]}/side"
         sides = zip(blocks, _SIDES, strict=True)
@@ -63,12 +64,12 @@ class IntersectExcept(SetOperation):
         """Turn changes of copies into changes of the result."""
         copies = _copies(made)
         at = rounds.deliver(rounds.collect_input(made), copies.key)
-        change = rounds.stream(made.name)
+        change = rounds.stream(made.id)
         step = steps.IntersectExcept(at.stream, change, copies, _side(made), self.keeps, self.all, whole=whole)
         rounds.add(at.round, step)
         rounds.arrange(copies.relation, check=False)
-        rounds.fragments[made.name] = [Fragment(at.round, change, copies.key.text, hashed=True)]
-        rounds.arrange(made.name, check=False)
+        rounds.fragments[made.id] = [Fragment(at.round, change, copies.key.text, hashed=True)]
+        rounds.arrange(made.id, check=False)
 
     def is_append_only(self, *, input_is: bool) -> bool:
         """INTERSECT is if both sides are; a row on the right side takes one from EXCEPT."""
@@ -97,7 +98,7 @@ class IntersectExcept(SetOperation):
 def _copies(made: Derived) -> Arrangement:
     """The rows of both sides by the columns of the result, in which NULL is a value like any other."""
     parts = tuple(column(field.name, field.type) for field in made.schema)
-    return Arrangement(made.name + "/input", Key(parts, frozenset(range(len(parts)))), made.blocks[0].schema)
+    return Arrangement(made.input, Key(parts, frozenset(range(len(parts)))), made.blocks[0].schema)
 
 
 def _side(made: Derived) -> str:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from rejoinder.ir import logical
 from rejoinder.ir.expression import column
+from rejoinder.ir.identities import RelationId
 from rejoinder.plan.blocks.normal_form import Block, Derived, derive, selected
 from rejoinder.plan.operations.operation import Operation, OwnState
 from rejoinder.plan.physical.arrangement import Arrangement, Key
@@ -43,10 +44,10 @@ class Last(Operation):
         """Turn rows into changes of the last rows."""
         rows = self._rows(made)
         at = rounds.deliver(rounds.collect_input(made), rows.key)
-        change = rounds.stream(made.name)
+        change = rounds.stream(made.id)
         rounds.add(at.round, Upsert(at.stream, change, rows, self.order, whole=whole))
-        rounds.fragments[made.name] = [Fragment(at.round, change, rows.key.text, hashed=True)]
-        rounds.arrange(made.name, check=False)
+        rounds.fragments[made.id] = [Fragment(at.round, change, rows.key.text, hashed=True)]
+        rounds.arrange(made.id, check=False)
 
     @property
     def depends_on_past(self) -> bool:
@@ -68,10 +69,10 @@ class Last(Operation):
     def _rows(self, made: Derived) -> Arrangement:
         """The last rows by key, in which NULL is a value like any other."""
         parts = tuple(column(name, made.schema.field(name).type) for name in self.key)
-        return Arrangement(made.name, Key(parts, frozenset(range(len(parts)))), made.schema)
+        return Arrangement(made.id, Key(parts, frozenset(range(len(parts)))), made.schema)
 
 
-def latest(node: logical.Latest, block: Block, known: dict[str, Derived]) -> Block:
+def latest(node: logical.Latest, block: Block, known: dict[RelationId, Derived]) -> Block:
     """The block that reads the last rows of a block."""
     names = {i: f"c{at}" for at, (i, _) in enumerate(node.columns)}
     operation = Last(tuple(names[i] for i in node.key), None if node.order is None else names[node.order])

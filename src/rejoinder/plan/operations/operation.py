@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from rejoinder.ir.expression import Expression
+from rejoinder.ir.identities import RelationId
 from rejoinder.plan.blocks.normal_form import Block, Columns, Derived, VersionColumns
 from rejoinder.plan.physical.arrangement import Arrangement
 from rejoinder.plan.physical.fragments import Rounds
@@ -116,7 +117,7 @@ class Operation(ABC):
 
     def change_frontiers(self, frontiers: Frontiers, made: Derived, names: Iterable[str]) -> list[dict[str, Formula]]:
         """The frontiers of columns, for each independent source of changes."""
-        return [{name: below for name in names if (below := frontiers.of(made.name, name)) is not None}]
+        return [{name: below for name in names if (below := frontiers.of(made.id, name)) is not None}]
 
     def is_never_null(self, frontiers: Frontiers, made: Derived, name: str) -> bool:
         """Whether a column is never NULL, because it is an event time of rows on time or made from one."""
@@ -177,7 +178,7 @@ class SetOperation(Operation):
         return False
 
     @abstractmethod
-    def read(self, blocks: tuple[Block, ...], columns: Columns, known: dict[str, Derived]) -> Block:
+    def read(self, blocks: tuple[Block, ...], columns: Columns, known: dict[RelationId, Derived]) -> Block:
         """The block that reads what it makes of blocks with the same columns; `columns` are those of the result."""
 
 

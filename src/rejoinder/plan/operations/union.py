@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from rejoinder.ir.identities import RelationId, ViewRows
 from rejoinder.plan.blocks.normal_form import Block, Columns, Derived, derive
 from rejoinder.plan.operations.idle_unions import on_time_fragments
 from rejoinder.plan.operations.operation import SetOperation
@@ -19,13 +20,14 @@ class Union(SetOperation):
     """All rows of all blocks; `words` is the clause that makes it one, for EXPLAIN."""
 
     words: str = field(default="", compare=False)
+    is_outer_join: bool = field(default=False, compare=False)
 
     @property
     def text(self) -> str:
         """What is computed."""
         return "union"
 
-    def read(self, blocks: tuple[Block, ...], columns: Columns, known: dict[str, Derived]) -> Block:
+    def read(self, blocks: tuple[Block, ...], columns: Columns, known: dict[RelationId, Derived]) -> Block:
         """The block that reads the rows of several blocks."""
         return derive("union", self, blocks, columns, known)
 
@@ -33,8 +35,8 @@ class Union(SetOperation):
         """Take the changes of the blocks together. Rows that were delivered before a hydration are not late."""
         branches = rounds.branches(made)
         fragments = [fragment for branch in branches for fragment in branch]
-        rounds.fragments[made.name] = fragments if whole else on_time_fragments(rounds, made, branches)
-        rounds.arrange(made.name, check=False)
+        rounds.fragments[made.id] = fragments if whole else on_time_fragments(rounds, made, branches)
+        rounds.arrange(made.id, check=False)
 
     def is_append_only(self, *, input_is: bool) -> bool:
         """It is if its blocks are."""
@@ -52,8 +54,8 @@ class Union(SetOperation):
 
     @property
     def pads(self) -> bool:
-        """A FULL join is the union of the pairs and of the rows without a partner."""
-        return self.words.endswith("JOIN")
+        """An outer join is the union of the pairs and of the rows without a partner."""
+        return self.is_outer_join
 
     def describe(self, made: Derived, columns: Sequence[str], blocks: Sequence[str]) -> str:
         """Its clause and its blocks; or what repeats the rows of its only block."""
@@ -66,4 +68,4 @@ class Union(SetOperation):
 
 def as_relation(view: str, block: Block) -> Derived:
     """A view that is read as it is, as a relation made from its block."""
-    return Derived(view, (block,), Union(), block.schema)
+    return Derived(ViewRows(view), (block,), Union(), block.schema)

@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from rejoinder.ir import logical
 from rejoinder.ir.expression import Expression, column
+from rejoinder.ir.identities import RelationId
 from rejoinder.plan.blocks.normal_form import Block, Derived, VersionColumns, derive
 from rejoinder.plan.operations.operation import Operation, OwnState
 from rejoinder.plan.operations.union import Union
@@ -57,12 +58,12 @@ class Versions(Operation):
         """Turn changes of the relation into changes of its rows with ends."""
         arrangement = self._by_time(made)
         if not whole:
-            rounds.paths.append(Path(made.name, arrangement.relation, ()))
+            rounds.paths.append(Path(made.id, arrangement.relation, ()))
         at = rounds.deliver(arrangement.relation, arrangement.key)
-        change = rounds.stream(made.name)
+        change = rounds.stream(made.id)
         rounds.add(at.round, Validity(at.stream, change, arrangement, self.columns.end, whole=whole))
-        rounds.fragments[made.name] = [Fragment(at.round, change, arrangement.key.text, hashed=True)]
-        rounds.arrange(made.name, check=False)
+        rounds.fragments[made.id] = [Fragment(at.round, change, arrangement.key.text, hashed=True)]
+        rounds.arrange(made.id, check=False)
 
     @property
     def changes_at_any_time(self) -> bool:
@@ -97,7 +98,7 @@ class Versions(Operation):
         return Arrangement(only.relation, key, only.schema, self.columns.time)
 
 
-def valid(node: logical.Validity, block: Block, known: dict[str, Derived]) -> Block:
+def valid(node: logical.Validity, block: Block, known: dict[RelationId, Derived]) -> Block:
     """The block that reads a block's rows with their ends. A relation that is read as it is needs no copy."""
     outputs = dict(block.outputs)
     named = [outputs[i] for i in (*node.partition, node.time)]

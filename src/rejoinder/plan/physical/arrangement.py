@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 
 from rejoinder.ir.expression import Expression, column
+from rejoinder.ir.identities import RelationId
 from rejoinder.kernels.arrow.hashing import is_exact
 from rejoinder.kernels.duckdb.render import duckdb_text
 
@@ -66,14 +67,14 @@ class Key:
 class Arrangement:
     """The rows of a relation indexed by a key, shared by all views that look them up by this key."""
 
-    relation: str
+    relation: RelationId
     key: Key
     schema: pa.Schema
     order: str | None = None
     """A timestamp, date or integer column by which the rows of a key are sorted, NULL first."""
 
     @classmethod
-    def by_row(cls, relation: str, schema: pa.Schema) -> Arrangement:
+    def by_row(cls, relation: RelationId, schema: pa.Schema) -> Arrangement:
         """Return the arrangement by the whole row, in which NULL is a value."""
         parts = tuple(column(f.name, f.type) for f in schema)
         return cls(relation, Key(parts, frozenset(range(len(parts))), whole=True), schema)

@@ -9,10 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import Literal
 
 import pyarrow as pa
 
 from rejoinder.ir.catalog import Source
+from rejoinder.ir.identities import Defined, RelationId
 from rejoinder.plan.blocks.normal_form import Mode
 from rejoinder.plan.physical.arrangement import Arrangement
 from rejoinder.plan.physical.retention_bound import Retention
@@ -62,6 +64,9 @@ class DueScan:
     """The latest emit time that is due."""
 
 
+Purpose = Literal["index", "retain", "primary key", "source", "deletes"]
+User = Defined | Purpose
+"""What an arrangement is kept for: the lookups of a view or derived relation, or another purpose."""
 Scan = SourceScan | ArrangementScan | ChangelogScan | UnitScan | DueScan
 
 
@@ -71,7 +76,7 @@ class PathHop:
 
     arrangement: str
     key: str
-    relation: str
+    relation: RelationId
     after: bool
     """Whether the arrangement is read with this epoch's changes."""
     mode: Mode = "inner"
@@ -91,8 +96,8 @@ class PathHop:
 class Path:
     """The delta path of one input, as EXPLAIN shows it. The steps of the dataflow execute it."""
 
-    view: str
-    start: str
+    view: Defined
+    start: RelationId
     """The input."""
     hops: tuple[PathHop, ...]
     mode: Mode = "inner"
@@ -101,7 +106,7 @@ class Path:
     """Which rows of the input take part, as text."""
     covers: bool = False
     """Whether the path also carries the padding of times before the first version (`Coverage`)."""
-    judges: bool = False
+    has_pairs: bool = False
     """Whether the path updates the match status of left rows (`MatchStatus`)."""
 
 
@@ -114,14 +119,16 @@ class Dataflow:
     rounds: tuple[tuple[Step, ...], ...] = ((),)
     """The steps of each round, in order."""
     arrangements: tuple[Arrangement, ...] = ()
-    users: dict[str, tuple[str, ...]] = field(default_factory=dict)
-    """The views that use an arrangement, by its id."""
+    users: dict[str, tuple[User, ...]] = field(default_factory=dict)
+    """What uses an arrangement, by its id."""
     paths: tuple[Path, ...] = ()
     """The delta paths, for EXPLAIN."""
     views: dict[str, pa.Schema] = field(default_factory=dict)
     """The columns of each view and side output."""
     retentions: dict[str, Retention] = field(default_factory=dict)
     """When rows of an arrangement expire, by its id; they never expire where there is none."""
+    source_changes: frozenset[str] = frozenset()
+    """The `views` that are the changes of sources that keep them. They are not shown."""
 
     def steps(self) -> Iterator[Step]:
         """Yield all steps, round by round."""

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
+from rejoinder.ir.identities import OperationInput, RelationId, SideOutput
 from rejoinder.plan.physical.arrangement import Arrangement, Key
 from rejoinder.plan.physical.dataflow import Path
 from rejoinder.plan.physical.steps import Step
@@ -34,34 +35,34 @@ class Rounds(Protocol):
     """The dataflow builder, as joins and operations use it."""
 
     program: Program
-    fragments: dict[str, list[Fragment]]
-    notes: dict[str, list[Fragment]]
-    needed: dict[str, dict[str, Arrangement]]
+    fragments: dict[RelationId, list[Fragment]]
+    side_outputs: dict[SideOutput, list[Fragment]]
+    needed: dict[RelationId, dict[str, Arrangement]]
     arranged: dict[str, int]
     paths: list[Path]
     labels: Labels
     retentions: Retentions
 
     def add(self, number: int, step: Step) -> None: ...
-    def stream(self, label: str) -> str: ...
+    def stream(self, label: object) -> str: ...
     def send(
         self,
         fragments: Iterable[Fragment],
         key: Key,
         number: int,
-        label: str,
+        label: object,
         *,
         matching_only: bool,
         everywhere: bool = False,
     ) -> Fragment: ...
-    def deliver(self, relation: str, key: Key) -> Fragment: ...
-    def arrange(self, relation: str, *, check: bool) -> None: ...
+    def deliver(self, relation: RelationId, key: Key) -> Fragment: ...
+    def arrange(self, relation: RelationId, *, check: bool) -> None: ...
 
     def branches(self, made: Derived) -> list[list[Fragment]]:
         """Return the changes of each block of a derived relation; in a hydration, all its rows."""
 
-    def collect_input(self, made: Derived) -> str:
-        """Combine the changes of all blocks into one relation, and return its name."""
+    def collect_input(self, made: Derived) -> OperationInput:
+        """Combine the changes of all blocks into one relation, and return it."""
 
     def stored(self, arrangement: Arrangement) -> Arrangement | None:
         """Return, in a hydration, the stored arrangement under a second name; None if there is none."""

@@ -52,6 +52,8 @@ class Lookup:
     """Only rows whose order value is between time - second and time + third match."""
     last: bool = False
     """Whether the step ends a path: rows with an error are counted and dropped here."""
+    user: str = ""
+    """The views that the path belongs to, for errors."""
 
 
 @dataclass(frozen=True)
@@ -71,6 +73,8 @@ class Presence:
     outputs: _Outputs = ()
     """In mode `left`: output columns of the changed rows, which are NULL in padding."""
     present: str | None = None
+    user: str = ""
+    """The views that the path belongs to, for errors."""
 
 
 @dataclass(frozen=True)
@@ -102,6 +106,8 @@ class MatchStatus:
     restriction: Expression | None = None
     """The part of the condition that is about left rows alone. Where it fails, the left row gets the error, and the
     pair still matches."""
+    user: str = ""
+    """The views that the path belongs to, for errors."""
 
 
 @dataclass(frozen=True)

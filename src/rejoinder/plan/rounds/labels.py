@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping
 from itertools import accumulate, islice, pairwise
 
 from rejoinder.ir.expression import Expression
+from rejoinder.ir.identities import DerivedRows, OperationInput, RelationId
 from rejoinder.kernels.duckdb.render import duckdb_text
 from rejoinder.plan.blocks.normal_form import Block, Derived
 from rejoinder.plan.join.join_graph import input_of
@@ -28,19 +29,27 @@ _IDENTIFIER = re.compile(r"(?<![\w.])\d+\.[A-Za-z_]")
 class Labels:
     """Labels of relations, columns and arrangements."""
 
-    def __init__(self, derived: Mapping[str, Derived]) -> None:
+    def __init__(self, derived: Mapping[RelationId, Derived]) -> None:
         self._derived = derived
-        self._short = _shortened(derived)
-        self._columns: dict[str, dict[str, str]] = {}
+        self._length = _shortest(derived)
+        self._columns: dict[RelationId, dict[str, str]] = {}
 
-    def relation(self, name: str) -> str:
+    def relation(self, relation: RelationId) -> str:
         """A derived relation by the beginning of its name, as long as it takes to tell it from others."""
-        own, slash, part = name.partition("/")
-        return self._short.get(own, own) + slash + part
+        return str(self._short(relation))
 
-    def column(self, relation: str, name: str) -> str:
+    def _short(self, relation: RelationId) -> RelationId:
+        match relation:
+            case DerivedRows():
+                return DerivedRows(relation.kind, relation.digest[: self._length])
+            case OperationInput(DerivedRows() as made):
+                return OperationInput(DerivedRows(made.kind, made.digest[: self._length]))
+            case _:
+                return relation
+
+    def column(self, relation: RelationId, name: str) -> str:
         """What a column holds: the column of a source, a call, or an expression as it was written."""
-        own = relation.partition("/")[0]
+        own = relation.of if isinstance(relation, OperationInput) else relation
         if own not in self._derived:
             return name
         if own not in self._columns:
@@ -88,7 +97,7 @@ class Labels:
             plain[name] = self._output(block, expression) or name
             qualified[name] = plain[name]
             if expression.is_column:
-                owner = block.inputs[int(expression.columns[0].split(".", 1)[0])].relation
+                owner = block.inputs[input_of(expression.columns[0])].relation
                 qualified[name] = f"{self.relation(owner)}.{plain[name]}"
         plain = _with_ends(plain)
         often = Counter(plain.values())
@@ -142,9 +151,10 @@ def _without_brackets(text: str) -> str:
     return text[1:-1] if is_enclosed else text
 
 
-def _shortened(derived: Mapping[str, Derived]) -> dict[str, str]:
-    for length in range(SHORTEST, 12):
-        result = {name: f"{name.partition('#')[0]}#{name.partition('#')[2][:length]}" for name in derived}
-        if len(set(result.values())) == len(result):
-            return result
-    return {}
+def _shortest(relations: Iterable[RelationId]) -> int | None:
+    """The shortest prefix of the digests that tells derived relations apart; None: they are shown in full."""
+    derived = [relation for relation in relations if isinstance(relation, DerivedRows)]
+    lengths = (
+        length for length in range(SHORTEST, 12) if len({(d.kind, d.digest[:length]) for d in derived}) == len(derived)
+    )
+    return next(lengths, None)

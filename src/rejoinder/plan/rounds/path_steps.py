@@ -9,10 +9,11 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from rejoinder.ir.expression import Expression, column, conjunction, renamed
+from rejoinder.ir.identities import ColumnId, Defined, RelationId
 from rejoinder.plan.blocks.normal_form import PRESENT, Block, VersionColumns
-from rejoinder.plan.join.delta_paths import FROM, TO, Hop
+from rejoinder.plan.join.hop import FROM, TO, Hop
 from rejoinder.plan.join.join_graph import JoinGraph, equal, inputs_of
-from rejoinder.plan.join.outer_match import arranged, judged_arrangement, judged_input, key_columns, own_arrangement
+from rejoinder.plan.join.outer_match import arranged, key_columns, left_arrangement, left_input, own_arrangement
 from rejoinder.plan.physical.arrangement import Key
 from rejoinder.plan.physical.dataflow import Path, PathHop
 from rejoinder.plan.physical.fragments import Fragment, Rounds
@@ -64,18 +65,19 @@ def check_keys(rounds: Rounds, join: JoinPlan) -> None:
             rounds.add(fragment.round, Check(fragment.stream, predicate, plain))
 
 
-def path(rounds: Rounds, join: JoinPlan, view: str, start: int, *, all_after: bool) -> Fragment:
+def path(rounds: Rounds, join: JoinPlan, view: Defined, start: int, *, all_after: bool) -> Fragment:
     """One path: the changes of input `start` meet the other inputs, as they are if `all_after` is set."""
     return _Path(rounds, join, view, start, all_after=all_after).build()
 
 
 class _Path:
-    def __init__(self, rounds: Rounds, join: JoinPlan, view: str, start: int, *, all_after: bool) -> None:
+    def __init__(self, rounds: Rounds, join: JoinPlan, view: Defined, start: int, *, all_after: bool) -> None:
         self.rounds, self.block, self.graph = rounds, join.block, join.graph
         self.view, self.start, self.all_after = view, start, all_after
         self.hops = join.paths[start]
         self.relation = join.block.inputs[start].relation
-        self.label = f"{', '.join(rounds.program.named([view]))}/{self.relation}"
+        self.user = ", ".join(rounds.program.named([view]))
+        self.label = f"{self.user}/{self.relation}"
         self.tests = list(join.graph.residual)
         self.names = self._names()
         self.described: list[PathHop] = []
@@ -87,8 +89,8 @@ class _Path:
         moded = self.block.inputs[self.start].mode != "inner"
         met = {self.start}
         if self.graph.on[self.start].pairs:
-            state = self._judged()
-            met.add(judged_input(self.graph, self.start))
+            state = self._match_status()
+            met.add(left_input(self.graph, self.start))
         else:
             state = self._presence() if moded else self._beginning()
         for at, hop in enumerate(self.hops):
@@ -104,8 +106,10 @@ class _Path:
         mode = self.block.inputs[self.start].mode
         filters = self.rounds.labels.conditions(self.graph.filters[self.start], self.block, self.names)
         covers = self.graph.on[self.start].window is not None
-        judges = bool(self.graph.on[self.start].pairs)
-        self.rounds.paths.append(Path(self.view, self.relation, tuple(self.described), mode, filters, covers, judges))
+        has_pairs = bool(self.graph.on[self.start].pairs)
+        self.rounds.paths.append(
+            Path(self.view, self.relation, tuple(self.described), mode, filters, covers, has_pairs)
+        )
         return Fragment(state.round, state.stream)
 
     def _beginning(self) -> Fragment:
@@ -133,12 +137,12 @@ class _Path:
 
     def _bounds(self, versions: VersionColumns) -> dict[str, str]:
         """The columns that carry the bounds of a window whose changes start the path."""
-        return {f"{self.start}.{FROM}": versions.time, f"{self.start}.{TO}": versions.end}
+        return {str(ColumnId(self.start, FROM)): versions.time, str(ColumnId(self.start, TO)): versions.end}
 
     def _swept(self, number: int, stream: str, wanted: Collection[str]) -> str:
         """Cancel windows that only moved their end, if the end is not shown: the rest of the row is as it was."""
         each = self.block.inputs[self.start]
-        start, end = f"{self.start}.{FROM}", f"{self.start}.{TO}"
+        start, end = str(ColumnId(self.start, FROM)), str(ColumnId(self.start, TO))
         if each.versions is None or start not in wanted:
             return stream
         if any(i in wanted for i, name in each.columns if name == each.versions.end):
@@ -147,7 +151,7 @@ class _Path:
         self.rounds.add(number, Sweep(stream, swept, start, end))
         return swept
 
-    def _keys_of(self, relation: str) -> set[str]:
+    def _keys_of(self, relation: RelationId) -> set[str]:
         return {arrangement.key.text for arrangement in self.rounds.needed.get(relation, {}).values()}
 
     def _presence(self) -> Fragment:
@@ -156,7 +160,7 @@ class _Path:
         names = dict(each.columns)
         arrangement, order = own_arrangement(self.block, self.graph, self.start)
         at = self.rounds.deliver(self.relation, arrangement.key)
-        keys = key_columns(self.block, self.graph, self.start)
+        keys = key_columns(self.graph, self.start)
         wanted = self._wanted(-1, self.tests)
         present = next((i for i, name in each.columns if name == PRESENT and i in wanted), None)
         kept = tuple(
@@ -171,20 +175,20 @@ class _Path:
         else:
             filters = conjunction([_plain(p, names) for p in self.graph.filters[self.start]])
             shown = kept if each.mode == "left" else ()
-            step = Presence(at.stream, stream, arrangement, each.mode, filters, named, shown, present)
+            step = Presence(at.stream, stream, arrangement, each.mode, filters, named, shown, present, self.user)
         self.rounds.add(at.round, step)
         stream = self._swept(at.round, stream, wanted)
         same = self.hops[0].key.parts == tuple(keys[number] for number in order)
         same = same and not self.hops[0].everywhere
         return Fragment(at.round, stream, _partition(self.hops[0]) if same else None, hashed=same)
 
-    def _judged(self) -> Fragment:
+    def _match_status(self) -> Fragment:
         """The changes of an input with conditions on pairs, with the rows of the input that these are about."""
         each, on = self.block.inputs[self.start], self.graph.on[self.start]
-        at = judged_input(self.graph, self.start)
+        at = left_input(self.graph, self.start)
         other = self.block.inputs[at]
         arrangement, _ = own_arrangement(self.block, self.graph, self.start)
-        left, key = judged_arrangement(self.block, self.graph, self.start)
+        left, key = left_arrangement(self.block, self.graph, self.start)
         own = [*self.graph.filters[self.start], *self.graph.filters[at], *on.guards, *on.pairs]
         restriction = conjunction([p for p in self.graph.filters[at] if p.can_fail])
         classes = [g for g in self.graph.classes if g.members[self.start] and g.members[at]]
@@ -232,6 +236,7 @@ class _Path:
                 outputs,
                 present,
                 restriction,
+                self.user,
             ),
         )
         return Fragment(number, output)
@@ -293,6 +298,7 @@ class _Path:
             strict=hop.strict,
             near=hop.near,
             last=last,
+            user=self.user,
         )
         self.rounds.add(state.round, step)
         return Fragment(state.round, output, None if hop.everywhere else state.partition)
@@ -317,10 +323,10 @@ class _Path:
         first = self.block.inputs[self.start]
         inputs = [first]
         if self.graph.on[self.start].pairs:
-            inputs.append(self.block.inputs[judged_input(self.graph, self.start)])
+            inputs.append(self.block.inputs[left_input(self.graph, self.start)])
         columns = {i: column(i, each.type_of(name)) for each in inputs for i, name in each.columns}
         if first.mode != "inner":
-            columns |= {key.columns[0]: key for key in key_columns(self.block, self.graph, self.start)}
+            columns |= {key.columns[0]: key for key in key_columns(self.graph, self.start)}
         if first.versions is not None:
             columns |= {i: column(i, first.type_of(name)) for i, name in self._bounds(first.versions).items()}
         return columns
@@ -328,8 +334,8 @@ class _Path:
     def _names(self) -> dict[str, str]:
         """What people call the columns that the path carries."""
         names = self.rounds.labels.names(self.block)
-        for number, link in enumerate(self.graph.on[self.start].links):
-            names[f"{self.start}.__key{number}"] = shown(link.sides[1], names)
+        for key, link in zip(key_columns(self.graph, self.start), self.graph.on[self.start].links, strict=True):
+            names[key.columns[0]] = shown(link.sides[1], names)
         versions = self.block.inputs[self.start].versions
         for i, name in ({} if versions is None else self._bounds(versions)).items():
             names[i] = self.rounds.labels.column(self.relation, name)

@@ -8,13 +8,22 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 
 from rejoinder.connectors.registry import source_side
-from rejoinder.ir.catalog import REJECTED, Catalog, Source
+from rejoinder.ir.catalog import Catalog, Source
 from rejoinder.ir.expression import column
-from rejoinder.ir.source_variants import source_of
+from rejoinder.ir.identities import (
+    DerivedRows,
+    OperationInput,
+    RelationId,
+    SideOutput,
+    ViewRows,
+    side_output,
+    source_of,
+)
 from rejoinder.plan.blocks.normal_form import Block, Derived
-from rejoinder.plan.join.delta_paths import Statistics
+from rejoinder.plan.join.fan_out import Statistics
 from rejoinder.plan.operations.union import as_relation
 from rejoinder.plan.physical.arrangement import Arrangement, Key
+from rejoinder.plan.physical.dataflow import User
 from rejoinder.watermarks.formula import Formula, watermarks_in
 
 
@@ -46,35 +55,41 @@ class Program:
     """What is to be kept up to date: sources, derived relations (inner ones first), views, indexes."""
 
     sources: Mapping[str, Source]
-    derived: Mapping[str, Derived]
+    derived: Mapping[RelationId, Derived]
     views: Mapping[str, Block]
     indexes: tuple[Arrangement, ...]
     statistics: Mapping[str, Statistics] = field(default_factory=dict)
     gates: tuple[Gate, ...] = ()
 
     @property
-    def relations(self) -> dict[str, Derived]:
+    def relations(self) -> dict[RelationId, Derived]:
         """The derived relations, and the views as if they were some."""
-        return {**self.derived, **{name: as_relation(name, block) for name, block in self.views.items()}}
+        views = (as_relation(name, block) for name, block in self.views.items())
+        return {**self.derived, **{view.id: view for view in views}}
+
+    def maker(self, relation: RelationId) -> Derived | None:
+        """The derived relation that a relation is, or whose operation reads it; None if there is none."""
+        return self.derived.get(relation.of if isinstance(relation, OperationInput) else relation)
 
     def gates_of(self, view: str) -> tuple[Gate, ...]:
         """The gates of a view; none if its changes come out when they happen."""
         return tuple(gate for gate in self.gates if gate.view == view)
 
-    def readers(self, relation: str) -> tuple[str, ...]:
+    def readers(self, relation: RelationId) -> tuple[str, ...]:
         """The views that read a relation, directly or through others."""
-        found = {relation}
-        blocks = [(name, d.blocks) for name, d in self.derived.items()]
-        blocks += [(name, (block,)) for name, block in self.views.items()]
+        readers, relations = {relation}, self.relations.values()
         while True:
-            more = {name for name, each in blocks if any(i.relation in found for block in each for i in block.inputs)}
-            if more <= found:
-                return tuple(name for name in self.views if name in found)
-            found |= more
+            inputs = (
+                (made.id, block_input) for made in relations for block in made.blocks for block_input in block.inputs
+            )
+            more = {reader for reader, block_input in inputs if block_input.relation in readers}
+            if more <= readers:
+                return tuple(name for name in self.views if ViewRows(name) in readers)
+            readers |= more
 
-    def named(self, users: Iterable[str]) -> list[str]:
+    def named(self, users: Iterable[User]) -> list[str]:
         """Users as people know them: in place of derived relations, the views that read them."""
-        named = [self.readers(user) if user in self.derived else (user,) for user in users]
+        named = [self.readers(user) if isinstance(user, DerivedRows) else (str(user),) for user in users]
         return list(dict.fromkeys(name for names in named for name in names))
 
 
@@ -82,35 +97,39 @@ def base_arrangement(source: Source) -> Arrangement:
     """The arrangement that a source has in any case: by primary key, or else by the whole row."""
     if source.primary_key:
         key = Key(tuple(column(name, source.schema.field(name).type) for name in source.primary_key))
-        return Arrangement(source.name, key, source.schema)
-    return row_arrangement(source.name, source.schema)
+        return Arrangement(source.relation, key, source.schema)
+    return row_arrangement(source.relation, source.schema)
 
 
-def row_arrangement(relation: str, schema: pa.Schema) -> Arrangement:
+def row_arrangement(relation: RelationId, schema: pa.Schema) -> Arrangement:
     """An arrangement by the whole row, in which NULL is a value like any other."""
     return Arrangement.by_row(relation, schema)
 
 
 def program_of(
-    catalog: Catalog, blocks: Mapping[str, tuple[Block, Mapping[str, Derived]]], statistics: Mapping[str, Statistics]
+    catalog: Catalog,
+    blocks: Mapping[str, tuple[Block, Mapping[RelationId, Derived]]],
+    statistics: Mapping[str, Statistics],
 ) -> Program:
     """Collect what the views of a catalog need.
 
     Sources that no view, index or sink reads stay out, to be read from their start when one does. A source in memory
     has no start to go back to: it is always kept.
     """
-    derived: dict[str, Derived] = {}
+    derived: dict[RelationId, Derived] = {}
     for _, inner in blocks.values():
         derived |= inner
     indexes = []
     for index in catalog.indexes:
         relation = catalog.get(index.relation)
         key = Key(tuple(column(name, relation.schema.field(name).type) for name in index.columns))
-        indexes.append(Arrangement(relation.name, key, relation.schema))
-    read = [block for block, _ in blocks.values()] + [block for d in derived.values() for block in d.blocks]
-    used = {source_of(i.relation) for block in read for i in block.inputs}
-    used |= {name.removesuffix(REJECTED) for name in (*used, *(sink.view for sink in catalog.sinks))}
-    used |= {index.relation for index in indexes}
+        indexes.append(Arrangement(relation.relation, key, relation.schema))
+    blocks_read = [block for block, _ in blocks.values()] + [block for d in derived.values() for block in d.blocks]
+    read = {block_input.relation for block in blocks_read for block_input in block.inputs}
+    read |= {index.relation for index in indexes} | {
+        side_output(sink.view) or ViewRows(sink.view) for sink in catalog.sinks
+    }
+    used = {relation.owner if isinstance(relation, SideOutput) else source_of(relation) for relation in read}
     used |= {
         source.name for source in catalog.sources if source_side(source).keeps_changes or "retain" in source.options
     }

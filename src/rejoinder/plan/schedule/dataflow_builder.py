@@ -15,18 +15,31 @@ import pyarrow as pa
 
 from rejoinder.connectors.registry import source_side
 from rejoinder.host.caps import cap_reached, caps
-from rejoinder.ir.catalog import LATE, LATE_SCHEMA, Source
+from rejoinder.ir.catalog import LATE_SCHEMA, Source
 from rejoinder.ir.expression import Expression, column
+from rejoinder.ir.identities import (
+    UNIT,
+    Defined,
+    DerivedRows,
+    OperationInput,
+    PendingRows,
+    RelationId,
+    SideOutput,
+    SourceRows,
+    StoredRows,
+    UnitRow,
+    ViewRows,
+    is_on_time,
+)
 from rejoinder.ir.logical import EMIT_AT, GATE
-from rejoinder.ir.source_variants import is_on_time, source_of, variant_of
-from rejoinder.plan.blocks.accumulators import UNIT
 from rejoinder.plan.blocks.normal_form import Block, Derived
-from rejoinder.plan.join.delta_paths import PathFinder, asked_for
+from rejoinder.plan.join.delta_paths import PathFinder
+from rejoinder.plan.join.hop import needed_rows
 from rejoinder.plan.join.join_graph import join_graph
-from rejoinder.plan.join.outer_match import judged_arrangement, judged_input, judged_rows, own_arrangement, tested_rows
+from rejoinder.plan.join.outer_match import left_arrangement, left_input, left_rows, own_arrangement, tested_rows
 from rejoinder.plan.operations.side_outputs import filter_late
 from rejoinder.plan.physical.arrangement import Arrangement, Key
-from rejoinder.plan.physical.dataflow import Dataflow, Path, Scan, SourceScan
+from rejoinder.plan.physical.dataflow import Dataflow, Path, Scan, SourceScan, User
 from rejoinder.plan.physical.fragments import Fragment
 from rejoinder.plan.physical.steps import Arrange, Channel, Derive, Emit, Hold, Send, Step, Upsert
 from rejoinder.plan.rounds.labels import Labels
@@ -46,17 +59,17 @@ class Builder:
         self.program = program
         self.rounds: list[list[Step]] = [[]]
         self.scans: dict[str, Scan] = {}
-        self.fragments: dict[str, list[Fragment]] = {}
-        self.notes: dict[str, list[Fragment]] = {}
+        self.fragments: dict[RelationId, list[Fragment]] = {}
+        self.side_outputs: dict[SideOutput, list[Fragment]] = {}
         self.passed: dict[str, Fragment] = {}  # the on-time rows of sources
         self.arranged: dict[str, int] = {}
-        self.delivered: dict[tuple[str, str], Fragment] = {}
-        self.users: dict[str, dict[str, None]] = {}
+        self.delivered: dict[tuple[RelationId, str], Fragment] = {}
+        self.users: dict[str, dict[User, None]] = {}
         self.paths: list[Path] = []
         self.labels = Labels(program.derived)
-        self.needed: dict[str, dict[str, Arrangement]] = {}
-        self.joins: dict[str, list[JoinPlan]] = {}
-        self._read: dict[str, set[str]] = {}  # used once all joins are collected
+        self.needed: dict[RelationId, dict[str, Arrangement]] = {}
+        self.joins: dict[RelationId, list[JoinPlan]] = {}
+        self._read: dict[RelationId, set[RelationId]] = {}  # used once all joins are collected
         self.retentions = Retentions(Frontiers(program.sources, program.relations))
         self.frontiers = Frontiers(program.sources, program.relations, unbounded=True)
         self._channels = 0
@@ -65,7 +78,7 @@ class Builder:
     # -- what is needed -------------------------------------------------------------------------------------------
 
     def require(
-        self, arrangement: Arrangement, user: str, uses: Uses | None = None, condition: Expression | None = None
+        self, arrangement: Arrangement, user: User, uses: Uses | None = None, condition: Expression | None = None
     ) -> None:
         """Note that `user` looks rows up in an arrangement: below which times no more, and for which rows at all."""
         self.retentions.note(arrangement, uses, condition)
@@ -76,41 +89,42 @@ class Builder:
         """Find the paths of every block and the arrangements that they need."""
         for index in self.program.indexes:
             self.require(index, "index")
-        for name, derived in self.program.derived.items():
-            self.joins[name] = [self._join(block, name) for block in derived.blocks]
+        for derived in self.program.derived.values():
+            self.joins[derived.id] = [self._join(block, derived.id) for block in derived.blocks]
             for own in derived.operation.state(derived, self.program):
-                self.require(own.arrangement, name, self.retentions.made(derived))
+                self.require(own.arrangement, derived.id, self.retentions.made(derived))
         for name, block in self.program.views.items():
-            self.joins[name] = [self._join(block, name)]
+            self.joins[ViewRows(name)] = [self._join(block, ViewRows(name))]
         for gate in self.program.gates:
-            self.require(gate.pending, gate.view)
+            self.require(gate.pending, ViewRows(gate.view))
         for source in self.program.sources.values():
             keep_source(self, source)
 
-    def variants(self, source: str) -> list[str]:
+    def variants(self, source: str) -> list[SourceRows]:
         """The relations with some of a source's rows that views read."""
         blocks = (join.block for joins in self.joins.values() for join in joins)
         read = dict.fromkeys(each.relation for block in blocks for each in block.inputs)
-        return [name for name in read if name != source and source_of(name) == source]
+        own = [relation for relation in read if isinstance(relation, SourceRows) and relation.source == source]
+        return [relation for relation in own if relation != SourceRows(source)]
 
-    def _join(self, block: Block, user: str) -> JoinPlan:
+    def _join(self, block: Block, user: Defined) -> JoinPlan:
         graph = join_graph(block)
-        unique = {name: set(source.primary_key) for name, source in self.program.sources.items()}
+        unique = {source.relation: set(source.primary_key) for source in self.program.sources.values()}
         finder = PathFinder(block, graph, self.program.statistics, unique)
         paths = tuple(finder.path(start) for start in range(len(block.inputs)))
         for start, hops in enumerate(paths if len(block.inputs) > 1 else ()):
             for hop in hops:
                 limits = self.retentions.met(block, start, hop.input)
-                self.require(hop.arrangement, user, limits, asked_for(block, graph, hop))
+                self.require(hop.arrangement, user, limits, needed_rows(block, graph, hop))
             if block.inputs[start].mode != "inner" and not block.inputs[start].arrival:
                 arrangement, _ = own_arrangement(block, graph, start)
                 limits = self.retentions.again(block, start)
                 self.require(arrangement, user, limits, tested_rows(block, graph, start))
                 if graph.on[start].pairs:
-                    at = judged_input(graph, start)
-                    judged, _ = judged_arrangement(block, graph, start)
+                    at = left_input(graph, start)
+                    left, _ = left_arrangement(block, graph, start)
                     limits = self.retentions.met(block, start, at)
-                    self.require(judged, user, limits, judged_rows(block, graph, start))
+                    self.require(left, user, limits, left_rows(block, graph, start))
         return JoinPlan(block, graph, paths)
 
     # -- steps, channels, streams -----------------------------------------------------------------------------------
@@ -124,8 +138,8 @@ class Builder:
             self.rounds.append([])
         self.rounds[number].append(step)
 
-    def stream(self, label: str) -> str:
-        """A new stream name."""
+    def stream(self, label: object) -> str:
+        """A new stream name, with a label for people."""
         self._streams += 1
         return f"{label}~{self._streams}"
 
@@ -134,7 +148,7 @@ class Builder:
         fragments: Iterable[Fragment],
         key: Key,
         number: int,
-        label: str,
+        label: object,
         *,
         matching_only: bool,
         everywhere: bool = False,
@@ -146,7 +160,7 @@ class Builder:
             self.add(fragment.round, Send(fragment.stream, channel))
         return Fragment(number, channel.stream, key.text)
 
-    def deliver(self, relation: str, key: Key) -> Fragment:
+    def deliver(self, relation: RelationId, key: Key) -> Fragment:
         """Bring all changes of a relation together by key; done once per relation and key."""
         known = self.delivered.get((relation, key.text))
         if known is not None:
@@ -167,24 +181,25 @@ class Builder:
         raw = f"scan:{source.name}"
         self.scans[source.name] = SourceScan(source, raw)
         if source.rejects:
-            self.add(0, Emit(source.rejected, source.rejected))
-            self.notes[source.rejected] = [Fragment(0, source.rejected)]
+            rejected = str(source.rejected)
+            self.add(0, Emit(rejected, rejected))
+            self.side_outputs[source.rejected] = [Fragment(0, rejected)]
         if source.kind != "table":
-            self.fragments[source.name] = [Fragment(0, raw)]
+            self.fragments[source.relation] = [Fragment(0, raw)]
         else:
             base = base_arrangement(source)
             incoming = self.send([Fragment(0, raw)], base.key, 1, f"{raw}/key", matching_only=False)
             change = f"table:{source.name}"
             self.add(1, Upsert(incoming.stream, change, base, source.order))
-            self.fragments[source.name] = [Fragment(1, change, base.key.text)]
+            self.fragments[source.relation] = [Fragment(1, change, base.key.text)]
         self.record(source)
-        self.arrange(source.name, check=source.kind == "changelog")
+        self.arrange(source.relation, check=source.kind == "changelog")
 
     def record(self, source: Source) -> None:
         """Write the changes of a source that keeps them to its changelog."""
         if source_side(source).keeps_changes:
-            for fragment in self.fragments[source.name]:
-                self.add(fragment.round, Emit(fragment.stream, source.changes))
+            for fragment in self.fragments[source.relation]:
+                self.add(fragment.round, Emit(fragment.stream, str(source.changes)))
 
     def derived(self, derived: Derived) -> None:
         """Bring a derived relation's changes in."""
@@ -192,19 +207,18 @@ class Builder:
 
     def branches(self, made: Derived) -> list[list[Fragment]]:
         """The changes of each block of a derived relation; in a hydration, all its rows."""
-        return [self.block(join, made.name) for join in self.joins[made.name]]
+        return [self.block(join, made.id) for join in self.joins[made.id]]
 
-    def collect_input(self, made: Derived) -> str:
-        """Make the changes of all blocks known as one relation, and give its name."""
-        inputs = made.name + "/input"
-        self.fragments[inputs] = [fragment for branch in self.branches(made) for fragment in branch]
-        return inputs
+    def collect_input(self, made: Derived) -> OperationInput:
+        """Make the changes of all blocks known as one relation, and return it."""
+        self.fragments[made.input] = [fragment for branch in self.branches(made) for fragment in branch]
+        return made.input
 
     def stored(self, arrangement: Arrangement) -> Arrangement | None:
         """An epoch adds to its arrangements: there is none under a second name."""
         return None
 
-    def arrange(self, relation: str, *, check: bool) -> None:
+    def arrange(self, relation: RelationId, *, check: bool) -> None:
         """Keep every arrangement of a relation that somebody needs. One checks retractions: the one that keeps most."""
         needed = list(self.needed.get(relation, {}).values())
         if check:
@@ -219,7 +233,7 @@ class Builder:
             self.arranged[arrangement.id] = fragment.round
             check = False
 
-    def times(self, relation: str, schema: pa.Schema) -> tuple[str, ...]:
+    def times(self, relation: RelationId, schema: pa.Schema) -> tuple[str, ...]:
         """The columns of a relation that have a frontier, so that the oldest of what is kept holds somebody."""
         return tuple(name for name in schema.names if self.frontiers.of(relation, name) is not None)
 
@@ -229,7 +243,7 @@ class Builder:
 
     # -- blocks -----------------------------------------------------------------------------------------------------
 
-    def block(self, join: JoinPlan, view: str) -> list[Fragment]:
+    def block(self, join: JoinPlan, view: Defined) -> list[Fragment]:
         """All paths of a block; their streams together are its change."""
         if len(join.block.inputs) == 1:
             if join.block.inputs[0].relation != UNIT:  # it never changes
@@ -246,75 +260,81 @@ class Builder:
     def build(self) -> Dataflow:
         """Make the dataflow of an epoch."""
         self.collect()
-        for name in (*self.program.sources, *self.program.views):
-            self.relation(name)
+        for source in self.program.sources.values():
+            self.relation(source.relation)
+        for view in self.program.views:
+            self.relation(ViewRows(view))
         return self.finish()
 
-    def relation(self, name: str) -> None:
+    def relation(self, relation: RelationId) -> None:
         """Bring the changes of a relation in, after those of what it is made from; done once."""
-        if name in self.fragments:
+        if relation in self.fragments:
             return
-        for join in self.joins.get(name, []):
+        for join in self.joins.get(relation, []):
             for each in join.block.inputs:
                 self.relation(each.relation)
-        if name in self.program.sources:
-            self.source(self.program.sources[name])
-        elif name in self.program.derived:
-            self.derived(self.program.derived[name])
-        elif name == UNIT:
-            self.fragments[name] = []
-        elif is_on_time(name):
-            self.on_time(name)
-        elif source_of(name) in self.program.sources:  # once it has started, it has the changes of the source
-            self.relation(source_of(name))
-            self.fragments[name] = self.since(name, self.fragments[source_of(name)])
-            self.arrange(name, check=self.program.sources[source_of(name)].kind == "changelog")
-        elif name in self.program.views:
-            self.view(name)
-        else:
-            self.note(name)
+        match relation:
+            case SourceRows():
+                self.rows_of(relation)
+            case ViewRows():
+                self.view(relation)
+            case DerivedRows():
+                self.derived(self.program.derived[relation])
+            case SideOutput():
+                self.side_output(relation)
+            case UnitRow():
+                self.fragments[relation] = []
+            case OperationInput() | PendingRows() | StoredRows():
+                raise AssertionError(f"{relation} comes with the relation that it belongs to")
 
-    def on_time(self, name: str) -> None:
-        """Bring the on-time rows of a source in. They are the same in all its variants; what is kept of them is not."""
-        source = self.program.sources[source_of(name)]
-        self.relation(source.name)
+    def rows_of(self, relation: SourceRows) -> None:
+        """Bring the rows of a source in, or some of them."""
+        source = self.program.sources[relation.source]
+        if relation == source.relation:
+            self.source(source)
+            return
+        self.relation(source.relation)
+        rows = [self._on_time(source)] if relation.on_time else self.fragments[source.relation]
+        self.fragments[relation] = self.since(relation, rows)  # once it has started, it has all changes
+        self.arrange(relation, check=source.kind == "changelog")
+
+    def _on_time(self, source: Source) -> Fragment:
+        """The on-time rows of a source. They are the same in all its variants; what is kept of them is not."""
         if source.name not in self.passed:
-            (fragment,) = self.fragments[source.name]
-            timely = [name for name in self.variants(source.name) if is_on_time(name)]
-            views = tuple(v for v in self.program.views if any(self.reads(v, each) for each in timely))
+            (fragment,) = self.fragments[source.relation]
+            on_time = [relation for relation in self.variants(source.name) if relation.on_time]
+            views = tuple(v for v in self.program.views if any(self.reads(ViewRows(v), each) for each in on_time))
             times = tuple((column, Watermark(source.name, column)) for column in source.watermarks)
             policy = source.options.get("late", "keep")
             self.passed[source.name] = filter_late(self, fragment, source.name, times, views, policy)
-        self.fragments[name] = self.since(name, [self.passed[source.name]])
-        self.arrange(name, check=source.kind == "changelog")
+        return self.passed[source.name]
 
-    def since(self, name: str, fragments: list[Fragment]) -> list[Fragment]:
+    def since(self, relation: SourceRows, fragments: list[Fragment]) -> list[Fragment]:
         """The rows of a source that are not below the time at which a view starts; without one, all of them."""
-        variant = variant_of(name)
-        if variant.time is None:
+        if relation.time is None:
             return fragments
-        source, result = self.program.sources[variant.source], []
+        source, result = self.program.sources[relation.source], []
         rows = tuple((field.name, column(field.name, field.type)) for field in source.schema)
         for fragment in fragments:
-            stream = self.stream(name)
-            self.add(fragment.round, Derive(fragment.stream, stream, not_before(source, variant.time), rows))
+            stream = self.stream(relation)
+            self.add(fragment.round, Derive(fragment.stream, stream, not_before(source, relation.time), rows))
             result.append(Fragment(fragment.round, stream))
         return result
 
-    def note(self, name: str) -> None:
-        """Bring in what is noted of a source's records, or of a view's late rows, after what it is noted of."""
-        self.relation(name.rpartition(".")[0])
-        self.fragments[name] = self.notes.get(name, [])
-        self.arrange(name, check=False)
+    def side_output(self, side: SideOutput) -> None:
+        """Bring in the rejected records of a source, or the late rows of a view, after their owner."""
+        self.relation(SourceRows(side.owner) if side.owner in self.program.sources else ViewRows(side.owner))
+        self.fragments[side] = self.side_outputs.get(side, [])
+        self.arrange(side, check=False)
 
-    def reads(self, view: str, relation: str) -> bool:
+    def reads(self, view: RelationId, relation: RelationId) -> bool:
         """Whether a view or derived relation reads another one, directly or through others."""
         return relation in self._read_by(view)
 
-    def _read_by(self, view: str) -> set[str]:
+    def _read_by(self, view: RelationId) -> set[RelationId]:
         """All relations that a view or derived relation reads; worked out once, for there may be many ways to one."""
         if view not in self._read:
-            found: set[str] = set()
+            found: set[RelationId] = set()
             pending = [view]
             while pending:
                 joins = self.joins.get(pending.pop(), [])
@@ -324,21 +344,23 @@ class Builder:
             self._read[view] = found
         return self._read[view]
 
-    def view(self, name: str) -> None:
+    def view(self, relation: ViewRows) -> None:
         """Write a view's change to its changelog, and keep the arrangements that indexes ask for."""
-        self.fragments[name] = self.block(self.joins[name][0], name)
-        gates = self.program.gates_of(name)
+        view, fragments = relation.view, self.block(self.joins[relation][0], relation)
+        self.fragments[relation] = fragments
+        gates = self.program.gates_of(view)
         if not gates:
-            for fragment in self.fragments[name]:
-                self.add(fragment.round, Emit(fragment.stream, name))
-        elif self.fragments[name]:
-            number = 1 + max(fragment.round for fragment in self.fragments[name])
-            key = row_arrangement(name, self.program.views[name].schema).key
-            merged = self.send(self.fragments[name], key, number, name, matching_only=False)
-            times = self.times(name, self.program.views[name].schema)
+            for fragment in fragments:
+                self.add(fragment.round, Emit(fragment.stream, view))
+        elif fragments:
+            number = 1 + max(fragment.round for fragment in fragments)
+            schema = self.program.views[view].schema
+            key = row_arrangement(relation, schema).key
+            merged = self.send(fragments, key, number, relation, matching_only=False)
+            times = self.times(relation, schema)
             for gate in gates:
-                self.add(number, Hold(merged.stream, name, gate.pending, gate.interval, gate.number, times))
-        self.arrange(name, check=False)
+                self.add(number, Hold(merged.stream, view, gate.pending, gate.interval, gate.number, times))
+        self.arrange(relation, check=False)
 
     def finish(self) -> Dataflow:
         """Freeze what was collected. There is always a bucket round: it settles what the scans emit."""
@@ -349,13 +371,13 @@ class Builder:
             name: pa.schema([f for f in block.schema if f.name not in (EMIT_AT, GATE)])
             for name, block in self.program.views.items()
         }
-        rejected = {s.rejected: source_side(s).rejected_schema for s in self.program.sources.values() if s.rejects}
-        recorded = {s.changes: s.schema for s in self.program.sources.values() if source_side(s).keeps_changes}
-        timely = [name for name in self.fragments if is_on_time(name)]
+        rejected = {str(s.rejected): source_side(s).rejected_schema for s in self.program.sources.values() if s.rejects}
+        recorded = {str(s.changes): s.schema for s in self.program.sources.values() if source_side(s).keeps_changes}
+        on_time = [relation for relation in self.fragments if is_on_time(relation)]
         late = {
-            f"{view}{LATE}": LATE_SCHEMA
+            str(SideOutput(view, "late")): LATE_SCHEMA
             for view in self.program.views
-            if any(self.reads(view, relation) for relation in timely)
+            if any(self.reads(ViewRows(view), relation) for relation in on_time)
         }
         kept = {a.id: self.retentions.of(a) for a in arrangements}
         return Dataflow(
@@ -366,4 +388,5 @@ class Builder:
             tuple(self.paths),
             views | rejected | recorded | late,
             {name: retention for name, retention in kept.items() if retention is not None},
+            frozenset(recorded),
         )

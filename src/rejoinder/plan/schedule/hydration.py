@@ -17,11 +17,20 @@ from dataclasses import replace
 from rejoinder.connectors.registry import source_side
 from rejoinder.errors import Incomplete
 from rejoinder.ir.catalog import Source
-from rejoinder.ir.source_variants import NEVER, Variant, source_of, variant_of
-from rejoinder.plan.blocks.accumulators import UNIT
+from rejoinder.ir.identities import (
+    NEVER,
+    Defined,
+    DerivedRows,
+    OperationInput,
+    RelationId,
+    SourceRows,
+    StoredRows,
+    UnitRow,
+    ViewRows,
+)
 from rejoinder.plan.blocks.normal_form import Derived
 from rejoinder.plan.physical.arrangement import Arrangement
-from rejoinder.plan.physical.dataflow import ArrangementScan, ChangelogScan, Dataflow, SourceScan, UnitScan
+from rejoinder.plan.physical.dataflow import ArrangementScan, ChangelogScan, Dataflow, Scan, SourceScan, UnitScan
 from rejoinder.plan.physical.fragments import Fragment
 from rejoinder.plan.physical.steps import Clip
 from rejoinder.plan.rounds.path_steps import JoinPlan, check_keys, path, single
@@ -44,7 +53,7 @@ class Hydration(Builder):
         self.holdings = holdings
         self.complete = {arrangement.relation: arrangement for arrangement in holdings.complete}
         self.filled = {arrangement.id for arrangement in holdings.complete if arrangement.id in holdings.held}
-        self.fresh: set[str] = set()
+        self.fresh: set[RelationId] = set()
         self.rebuilt: set[str] = set()
         self.second_names: dict[str, str] = {}
         self._for = ""
@@ -67,67 +76,64 @@ class Hydration(Builder):
         new = [name for name in self.program.views if name not in known]
         needed = [arrangement for by_id in self.needed.values() for arrangement in by_id.values()]
         lacking = [a for a in needed if a.id not in pending and a.id not in self.holdings.held]
-        computed = [a.relation.removesuffix("/input") for a in lacking if a.id not in self.holdings.donors]
-        self.fresh = self._reachable([*new, *computed])
-        for name in new:
-            self._for = f"view `{name}`" if name in self.holdings.names else QUERY_WORDS
-            self.relation(name)
+        computed = [_maker(a.relation) for a in lacking if a.id not in self.holdings.donors]
+        self.fresh = self._reachable([*map(ViewRows, new), *computed])
+        for view in new:
+            self._for = f"view `{view}`" if view in self.holdings.names else QUERY_WORDS
+            self.relation(ViewRows(view))
         for arrangement in lacking:
             self._for = f"`{arrangement.id}`, which {', '.join(self.program.named(self.users[arrangement.id]))} use,"
             try:
-                self.relation(arrangement.relation.removesuffix("/input"))
+                self.relation(_maker(arrangement.relation))
             except Incomplete as refused:
                 refused.is_needed = set(self.users[arrangement.id]) != {LATER_VIEWS}
                 raise
         for source in self.program.sources.values():
-            if source_side(source).keeps_changes and source.changes not in known:
-                self.relation(source.name)
+            if source_side(source).keeps_changes and str(source.changes) not in known:
+                self.relation(source.relation)
                 self.record(source)
         read = {getattr(step, "input", None) for steps in self.rounds for step in steps}
         self.scans = {name: scan for name, scan in self.scans.items() if scan.stream in read}
         return self.finish()
 
-    def _reachable(self, views: list[str]) -> set[str]:
+    def _reachable(self, relations: list[RelationId]) -> set[RelationId]:
         """New views and what they are made from, down to sources and views that are read as they are."""
-        found: set[str] = set()
-        waiting = list(views)
-        while waiting:
-            name = waiting.pop()
-            if name not in found and name not in self.complete:
-                found.add(name)
-                blocks = [join.block for join in self.joins.get(name, [])]
-                read = [each.relation for block in blocks for each in block.inputs]
-                waiting += [each for each in read if each not in self.holdings.views]
-        return found
+        reached: set[RelationId] = set()
+        pending = list(relations)
+        while pending:
+            relation = pending.pop()
+            if relation not in reached and relation not in self.complete:
+                reached.add(relation)
+                blocks = [join.block for join in self.joins.get(relation, [])]
+                read = [block_input.relation for block in blocks for block_input in block.inputs]
+                pending += [inner for inner in read if str(inner) not in self.holdings.views]
+        return reached
 
     # -- relations --------------------------------------------------------------------------------------------------
 
-    def relation(self, name: str) -> None:
-        """Offer the content of a relation. Raises `Incomplete`."""
-        if name in self.fragments:
+    def relation(self, relation: RelationId) -> None:
+        """Bring the content of a relation in. Raises `Incomplete`."""
+        if relation in self.fragments:
             return
-        if name in self.complete:
-            self.scan(name, self.complete[name])
-            self.arrange(name, check=False)
-        elif self._donor(name) is not None:
-            self._fill(name)
-        elif source_of(name) in self.program.sources:
-            self._variant(name)
-            if self.fragments[name]:
-                self.arrange(name, check=False)
-        elif name in self.holdings.views:
-            self.fragments[name] = [Fragment(0, f"scan:{name}")]
-            self.scans[name] = ChangelogScan(name, f"scan:{name}")
-            self.arrange(name, check=False)
-        elif name == UNIT:
-            self.fragments[name] = [Fragment(0, f"scan:{name}")]
-            self.scans[name] = UnitScan(f"scan:{name}")
-        elif name + "/input" in self.complete:
-            self.derived(self.program.derived[name])
+        donor = self.complete.get(relation) or self._donor(relation)
+        if donor is not None:
+            self._scan(relation, ArrangementScan(donor, f"scan:{relation}"))
+            self.arrange(relation, check=False)
+        elif isinstance(relation, SourceRows):
+            self._variant(relation)
+            if self.fragments[relation]:
+                self.arrange(relation, check=False)
+        elif str(relation) in self.holdings.views:
+            self._scan(relation, ChangelogScan(str(relation), f"scan:{relation}"))
+            self.arrange(relation, check=False)
+        elif isinstance(relation, UnitRow):
+            self._scan(relation, UnitScan(f"scan:{relation}"))
+        elif isinstance(relation, DerivedRows) and OperationInput(relation) in self.complete:
+            self.derived(self.program.derived[relation])
         else:
-            super().relation(name)
+            super().relation(relation)
 
-    def _donor(self, relation: str) -> Arrangement | None:
+    def _donor(self, relation: RelationId) -> Arrangement | None:
         """An arrangement with all that others of the relation are to be filled with; None: it has to be complete."""
         if relation in self.fresh:
             return None
@@ -135,104 +141,92 @@ class Hydration(Builder):
         donors = {self.holdings.donors.get(arrangement.id) for arrangement in wanted}
         return donors.pop() if len(donors) == 1 else None
 
-    def _fill(self, relation: str) -> None:
-        donor = self._donor(relation)
-        assert donor is not None
-        self.scan(relation, donor)
-        self.arrange(relation, check=False)
+    def _scan(self, relation: RelationId, scan: Scan) -> None:
+        self.fragments[relation] = [Fragment(0, scan.stream)]
+        self.scans[str(relation)] = scan
 
-    def _variant(self, name: str) -> None:
+    def _variant(self, relation: SourceRows) -> None:
         """Every row of a source that was delivered, or those after the epoch at which a view starts."""
-        variant = variant_of(name)
-        source, holdings = variant.source, self.holdings
-        if variant.start is not None:
-            if holdings.delivered.get(source, NEVER) > variant.start:
-                raise holdings.too_early(source, self._for, variant.start + 1)
-            self.fragments[name] = []
-        elif variant.time is not None:
-            self._since(name, variant)
-        elif variant.on_time:
-            if not holdings.is_current(source, variant.late):
-                raise holdings.refusal(source, self._for)
-            self.relation(source)
-            self.fragments[name] = self.fragments[source]
+        source, holdings = self.program.sources[relation.source], self.holdings
+        if relation.start is not None:
+            if holdings.delivered.get(source.name, NEVER) > relation.start:
+                raise holdings.too_early(source.name, self._for, relation.start + 1)
+            self.fragments[relation] = []
+        elif relation.time is not None:
+            self._since(relation, source)
+        elif relation.on_time:
+            if not holdings.is_current(source.name, relation.late):
+                raise holdings.refusal(source.name, self._for)
+            self.relation(source.relation)
+            self.fragments[relation] = self.fragments[source.relation]
         else:
             self._source(source)
 
-    def _since(self, name: str, variant: Variant) -> None:
+    def _since(self, relation: SourceRows, source: Source) -> None:
         """The rows of a source since a time: from an arrangement in which no such row has expired, or of all rows."""
-        source = self.program.sources[variant.source]
-        if variant.on_time and not self.holdings.is_current(source.name, variant.late):
+        if relation.on_time and not self.holdings.is_current(source.name, relation.late):
             raise self.holdings.refusal(source.name, self._for)
         held = [
             arrangement
             for arrangement, column, bound in self.holdings.since.get(source.name, ())
-            if covers_time(source, column, bound, variant.time)
+            if covers_time(source, column, bound, relation.time)
         ]
-        if held and source.name not in self.complete:
-            self.scan(name, held[-1])
-            self.fragments[name] = self.since(name, self.fragments[name])
+        if held and source.relation not in self.complete:
+            self._scan(relation, ArrangementScan(held[-1], f"scan:{relation}"))
+            self.fragments[relation] = self.since(relation, self.fragments[relation])
         else:
-            self.relation(source.name)
-            self.fragments[name] = self.since(name, self.fragments[source.name])
+            self.relation(source.relation)
+            self.fragments[relation] = self.since(relation, self.fragments[source.relation])
 
-    def _source(self, name: str) -> None:
+    def _source(self, source: Source) -> None:
         """Every row of a source, from whatever has them."""
-        source, holdings = self.program.sources[name], self.holdings
+        holdings, stream = self.holdings, f"scan:{source.name}"
         on_time = [
             arrangement
             for relation, arrangement in self.complete.items()
-            if source_of(relation) == name and not variant_of(relation).starts
-            if holdings.is_current(name, variant_of(relation).late)
+            if isinstance(relation, SourceRows) and relation.source == source.name and not relation.starts
+            if holdings.is_current(source.name, relation.late)
         ]
-        if name not in holdings.delivered:
-            self.fragments[name] = []
-        elif source_side(source).keeps_changes and source.changes in holdings.views:
-            self.fragments[name] = [Fragment(0, f"scan:{name}")]
-            self.scans[name] = ChangelogScan(source.changes, f"scan:{name}")
+        if source.name not in holdings.delivered:
+            self.fragments[source.relation] = []
+        elif source_side(source).keeps_changes and str(source.changes) in holdings.views:
+            self._scan(source.relation, ChangelogScan(str(source.changes), stream))
         elif on_time:
-            self.scan(name, on_time[-1])
-        elif holdings.unreadable(name) is None:
-            self.fragments[name] = [Fragment(0, f"scan:{name}")]
-            self.scans[name] = SourceScan(source, f"scan:{name}")
+            self._scan(source.relation, ArrangementScan(on_time[-1], stream))
+        elif holdings.unreadable(source.name) is None:
+            self._scan(source.relation, SourceScan(source, stream))
             if source.kind == "changelog":
                 self._clip(source)
         else:
-            raise holdings.refusal(name, self._for)
+            raise holdings.refusal(source.name, self._for)
 
     def _clip(self, changelog: Source) -> None:
         """Leave deletes without a row out. While only views with bounded state read a source, some are not checked."""
         rows, key = self.stream(changelog.name), base_arrangement(changelog).key
-        merged = self.send(self.fragments[changelog.name], key, 1, f"{changelog.name}/rows", matching_only=False)
+        merged = self.send(self.fragments[changelog.relation], key, 1, f"{changelog.name}/rows", matching_only=False)
         self.add(1, Clip(merged.stream, rows))
-        self.fragments[changelog.name] = [Fragment(1, rows, key.text)]
-
-    def scan(self, relation: str, arrangement: Arrangement) -> None:
-        """Read a relation from an arrangement."""
-        self.fragments[relation] = [Fragment(0, f"scan:{relation}")]
-        self.scans[relation] = ArrangementScan(arrangement, f"scan:{relation}")
+        self.fragments[changelog.relation] = [Fragment(1, rows, key.text)]
 
     def derived(self, derived: Derived) -> None:
         """Compute a derived relation."""
         derived.operation.steps(self, derived, whole=True)
 
-    def collect_input(self, made: Derived) -> str:
+    def collect_input(self, made: Derived) -> OperationInput:
         """Read the input of a derived relation from an arrangement that has all its rows, or else compute it."""
-        inputs = made.name + "/input"
-        if inputs not in self.complete:
+        if made.input not in self.complete:
             return super().collect_input(made)
-        self.scan(inputs, self.complete[inputs])
-        return inputs
+        self._scan(made.input, ArrangementScan(self.complete[made.input], f"scan:{made.input}"))
+        return made.input
 
     def stored(self, arrangement: Arrangement) -> Arrangement | None:
         """The arrangement as it is stored, under a second name; None if it is new."""
         if arrangement.id not in self.holdings.held:
             return None
-        second = replace(arrangement, relation=f"{arrangement.relation}/stored")
+        second = replace(arrangement, relation=StoredRows(arrangement.relation))
         self.second_names[second.id] = arrangement.id
         return second
 
-    def block(self, join: JoinPlan, view: str) -> list[Fragment]:
+    def block(self, join: JoinPlan, view: Defined) -> list[Fragment]:
         """All rows of the smallest input meet the other inputs as they are."""
         if len(join.block.inputs) == 1:
             return single(self, join)
@@ -243,6 +237,11 @@ class Hydration(Builder):
             return []
         return [path(self, join, view, start, all_after=True)]
 
-    def _rows(self, relation: str) -> int:
+    def _rows(self, relation: RelationId) -> int:
         known = [self.program.statistics[a].rows for a in self.needed.get(relation, {}) if a in self.program.statistics]
         return max(known, default=0)
+
+
+def _maker(relation: RelationId) -> RelationId:
+    """The relation to compute for the rows of another one: the input of an operation comes with its result."""
+    return relation.of if isinstance(relation, OperationInput) else relation

@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from rejoinder.errors import Incomplete
-from rejoinder.ir.source_variants import NEVER
+from rejoinder.ir.identities import NEVER
 from rejoinder.plan.physical.arrangement import Arrangement
 
 QUERY_WORDS = "the query"

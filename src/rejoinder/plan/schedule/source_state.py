@@ -13,24 +13,25 @@ from typing import TYPE_CHECKING
 
 from rejoinder.connectors.registry import source_side
 from rejoinder.ir.catalog import Source
-from rejoinder.ir.source_variants import is_on_time
+from rejoinder.ir.identities import OperationInput, RelationId, SourceRows, ViewRows, is_on_time
+from rejoinder.plan.physical.dataflow import Purpose
 from rejoinder.plan.rounds.program import base_arrangement, row_arrangement
 from rejoinder.plan.time.retention import retained_limits
 
 if TYPE_CHECKING:
     from rejoinder.plan.schedule.dataflow_builder import Builder
 
-LATER_VIEWS = "source"
+LATER_VIEWS: Purpose = "source"
 """The user of an arrangement that is kept to check deletes, and to fill views that may come later."""
 
-DELETES = "deletes"
+DELETES: Purpose = "deletes"
 """The user of an arrangement of a changelog since a time, which is kept to check deletes."""
 
 
 def keep_source(builder: Builder, source: Source) -> None:
     """Require the arrangements of a source that no lookup asks for. Called after those of all lookups."""
     base, variants = base_arrangement(source), builder.variants(source.name)
-    on_time = [name for name in variants if is_on_time(name)]
+    on_time = [relation for relation in variants if relation.on_time]
     if source.retains_all:
         builder.require(base, "retain")
     elif source.retained is not None and source.kind != "table":
@@ -40,51 +41,54 @@ def keep_source(builder: Builder, source: Source) -> None:
         _keep_followed_rows(builder, source, variants)
     if source.kind == "table":
         builder.require(base, "primary key")
-    elif source.name not in builder.needed:
-        if not any(_expires(builder, name) for name in on_time) or _is_lost(builder, source):
+    elif source.relation not in builder.needed:
+        if not any(_expires(builder, relation) for relation in on_time) or _is_lost(builder, source):
             if not source.incomplete:
                 builder.require(base, LATER_VIEWS)
         elif source.kind == "changelog":
-            for name in on_time:
-                if name not in builder.needed:
-                    own = builder.retentions.own(name, source.schema.names)
-                    builder.require(row_arrangement(name, source.schema), LATER_VIEWS, own)
+            for relation in on_time:
+                if relation not in builder.needed:
+                    own = builder.retentions.own(relation, source.schema.names)
+                    builder.require(row_arrangement(relation, source.schema), LATER_VIEWS, own)
 
 
-def _keep_deletable_rows(builder: Builder, changelog: Source, on_time: list[str]) -> None:
+def _keep_deletable_rows(builder: Builder, changelog: Source, on_time: list[SourceRows]) -> None:
     """Keep on-time rows in their arrangements for as long as a delete of them would be on time."""
-    for name in on_time:
-        for arrangement in builder.needed.get(name, {}).values():
-            builder.retentions.note(arrangement, builder.retentions.own(name, changelog.schema.names))
+    for relation in on_time:
+        for arrangement in builder.needed.get(relation, {}).values():
+            builder.retentions.note(arrangement, builder.retentions.own(relation, changelog.schema.names))
 
 
-def _keep_followed_rows(builder: Builder, changelog: Source, variants: list[str]) -> None:
+def _keep_followed_rows(builder: Builder, changelog: Source, variants: list[SourceRows]) -> None:
     """Keep every row of the relations of a changelog whose changes, late ones included, some view follows.
 
     A join at arrival looks rows up and does not follow their changes. A changelog in memory is kept as a whole anyway.
     """
     inputs = [each for joins in builder.joins.values() for join in joins for each in join.block.inputs]
     followed = {each.relation for each in inputs if not each.arrival}
-    followed |= {changelog.name} if source_side(changelog).keeps_changes else set()
-    users = dict.fromkeys(variants, DELETES) | ({} if changelog.incomplete else {changelog.name: LATER_VIEWS})
-    for name, user in users.items():
-        kept = [builder.retentions.of(arrangement) for arrangement in builder.needed.get(name, {}).values()]
-        if name in followed and not is_on_time(name) and None not in kept:
-            builder.require(row_arrangement(name, changelog.schema), user)
+    followed |= {changelog.relation} if source_side(changelog).keeps_changes else set()
+    users: dict[RelationId, Purpose] = dict.fromkeys(variants, DELETES)
+    users |= {} if changelog.incomplete else {changelog.relation: LATER_VIEWS}
+    for relation, user in users.items():
+        kept = [builder.retentions.of(arrangement) for arrangement in builder.needed.get(relation, {}).values()]
+        if relation in followed and not is_on_time(relation) and None not in kept:
+            builder.require(row_arrangement(relation, changelog.schema), user)
 
 
 def _is_lost(builder: Builder, source: Source) -> bool:
     """Whether views that take every row of a source would be the last to see it: it cannot be read again."""
     side = source_side(source)
     is_kept = side.keeps_changes or side.rereads_files
-    return not is_kept and any(builder.reads(view, source.name) for view in builder.program.views)
+    return not is_kept and any(builder.reads(ViewRows(view), source.relation) for view in builder.program.views)
 
 
-def _expires(builder: Builder, relation: str) -> bool:
+def _expires(builder: Builder, relation: RelationId) -> bool:
     """Whether rows of a relation, or what is made from them, expire somewhere."""
-    for name, arrangements in builder.needed.items():
-        reads = name == relation or builder.reads(name.removesuffix("/input"), relation)
-        if reads and any(builder.retentions.of(each) for each in arrangements.values()):
+    for kept, arrangements in builder.needed.items():
+        maker = kept.of if isinstance(kept, OperationInput) else kept
+        if (kept == relation or builder.reads(maker, relation)) and any(
+            builder.retentions.of(each) for each in arrangements.values()
+        ):
             return True
     for block in (join.block for joins in builder.joins.values() for join in joins):
         met = [a for each in block.inputs if each.arrival for a in builder.needed[each.relation].values()]

@@ -8,29 +8,39 @@ from itertools import product
 import pyarrow as pa
 
 from rejoinder.ir.catalog import Source
-from rejoinder.ir.source_variants import source_of
+from rejoinder.ir.identities import DerivedRows, RelationId, source_of
+from rejoinder.plan.blocks.normal_form import Derived
 
 Time = tuple[str, pa.DataType]
 """An event time, as a condition names it, and its type."""
 
 
-def missing_edit(rows: str, changes: str, sources: Mapping[str, Source], *, both: bool = False) -> str:
+def missing_edit(
+    rows: RelationId,
+    changes: RelationId,
+    sources: Mapping[str, Source],
+    derived: Mapping[RelationId, Derived],
+    *,
+    both: bool = False,
+) -> str:
     """The edit that would say how far back changes of one relation can reach among rows of another.
 
     `both`: nothing is said of the other way round either.
     """
-    for name in (rows, changes):
-        if name in sources and not sources[name].watermarks:
-            return watermark_edit(sources[name])
+    read = [sources.get(source_of(relation)) for relation in (rows, changes)]
+    for source in read:
+        if source is not None and not source.watermarks:
+            return watermark_edit(source)
     if rows == changes:
-        if rows in sources:
+        if read[0] is not None:
             return f"add conditions that bound an event time of `{rows}` both ways, by columns with a WATERMARK"
         return "GROUP BY a window of an event time, such as TUMBLE(ts, INTERVAL 1 HOUR)"
-    if any(name.startswith("validity#") for name in (rows, changes)):
+    if any(derived[relation].operation.versions is not None for relation in (rows, changes) if relation in derived):
         return "let rows out by a time of their own: EMIT WHEN WATERMARK PAST o.ts"
-    if rows not in sources or changes not in sources:
+    times = [_times(source) for source in read if source is not None]
+    if len(times) < 2:
         return f"add a condition that bounds an event time of {named(changes)} by one of {named(rows)} and a constant"
-    return condition_edit(*(_times(sources[name]) for name in (rows, changes)), both=both)
+    return condition_edit(*times, both=both)
 
 
 def condition_edit(rows: Sequence[Time], changes: Sequence[Time], *, both: bool) -> str:
@@ -59,10 +69,9 @@ def declaration_edit(source: Source, column: str) -> str:
     return f"add WATERMARK {column} DELAY OF {delay} to the columns of `{source.name}`"
 
 
-def named(relation: str) -> str:
+def named(relation: RelationId) -> str:
     """A relation in a message: a source or a view by its name, one that a query makes by what it is."""
-    name = source_of(relation)
-    return f"the {name.partition('#')[0]}" if "#" in name else f"`{name}`"
+    return f"the {relation.kind}" if isinstance(relation, DerivedRows) else f"`{source_of(relation)}`"
 
 
 def _times(source: Source) -> list[Time]:

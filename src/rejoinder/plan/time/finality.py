@@ -16,6 +16,7 @@ import pyarrow as pa
 from rejoinder.errors import Unsupported
 from rejoinder.ir.catalog import Source
 from rejoinder.ir.expression import Expression, column, conjunction
+from rejoinder.ir.identities import source_of
 from rejoinder.ir.logical import EMIT_AT, Emission, Enrich, Filter, Join, Node, Project, Query, Scan, after
 from rejoinder.ir.monotone import Step, inverse, simplified
 from rejoinder.ir.nodes import Call, Column, Literal
@@ -86,9 +87,9 @@ def _plain_joins(node: Node, sources: Mapping[str, Source], growing: Container[s
             left, right = (_plain_joins(side, sources, growing) for side in (node.left, node.right))
             return None if left is None or right is None else [node, *left, *right]
         case Scan():
-            known = sources.get(node.relation)
+            known = sources.get(source_of(node.relation))
             is_stream = known is not None and known.kind == "stream"
-            return [] if is_stream or node.relation in growing else None
+            return [] if is_stream or source_of(node.relation) in growing else None
         case _:
             return None
 
@@ -149,8 +150,9 @@ def _event_times(node: Node, sources: Mapping[str, Source]) -> Times:
     """The event times of a side by identifier: columns with a watermark, and what rises with one."""
     match node:
         case Scan():
-            known = sources[node.relation].watermarks if node.relation in sources else {}
-            return {i: _Time((node.relation, n), node.schema.field(n).type) for i, n in node.columns if n in known}
+            name = source_of(node.relation)
+            known = sources[name].watermarks if name in sources else {}
+            return {i: _Time((name, n), node.schema.field(n).type) for i, n in node.columns if n in known}
         case Filter() | Enrich():
             return _event_times(node.input, sources)
         case Project():
@@ -201,7 +203,7 @@ def _relations(node: Node) -> set[str]:
     """The relations that a tree of joins reads."""
     match node:
         case Scan():
-            return {node.relation}
+            return {source_of(node.relation)}
         case Filter() | Project() | Enrich():
             return _relations(node.input)
         case Join():

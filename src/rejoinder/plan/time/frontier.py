@@ -23,10 +23,9 @@ import pyarrow as pa
 
 from rejoinder.ir.catalog import Source
 from rejoinder.ir.expression import Expression, column
+from rejoinder.ir.identities import UNIT, RelationId, is_on_time, source_of
 from rejoinder.ir.logical import Predicate
 from rejoinder.ir.monotone import simplified
-from rejoinder.ir.source_variants import is_on_time, source_of
-from rejoinder.plan.blocks.accumulators import UNIT
 from rejoinder.plan.blocks.lineage import sources_of
 from rejoinder.plan.blocks.normal_form import Block, Derived, Input
 from rejoinder.plan.join.block_bounds import Distances, Steps, all_bounds, looser
@@ -43,9 +42,9 @@ class Frontiers:
     """
 
     sources: Mapping[str, Source]
-    derived: Mapping[str, Derived]
+    derived: Mapping[RelationId, Derived]
     unbounded: bool = False
-    _known: dict[tuple[str, str], Formula | None] = field(default_factory=dict)
+    _known: dict[tuple[RelationId, str], Formula | None] = field(default_factory=dict)
     # by identity, for a block hashes all it holds; `_bounds` and `_timed` also by which of its inputs have a row
     _always: dict[int, tuple[Block, frozenset[int]]] = field(default_factory=dict)  # blocks live as long as their ids
     _rows: dict[tuple[int, frozenset[int]], frozenset[int]] = field(default_factory=dict)
@@ -55,7 +54,7 @@ class Frontiers:
     )
     _timed: dict[tuple[int, frozenset[int]], set[str]] = field(default_factory=dict)
 
-    def of(self, relation: str, name: str) -> Formula | None:
+    def of(self, relation: RelationId, name: str) -> Formula | None:
         """The frontier of a relation's column; None if changes may have any time."""
         pair = relation, name
         if pair not in self._known:
@@ -63,7 +62,7 @@ class Frontiers:
             self._known[pair] = self._found(relation, name)
         return self._known[pair]
 
-    def _found(self, relation: str, name: str) -> Formula | None:
+    def _found(self, relation: RelationId, name: str) -> Formula | None:
         if is_on_time(relation):
             source = self.sources[source_of(relation)]
             return Watermark(source.name, name) if name in source.watermarks else None
@@ -79,7 +78,7 @@ class Frontiers:
                 return None
             if _is_padding(outputs[name]):  # no time, which is below none
                 continue
-            found = self.of_output(made.name, block, outputs[name])
+            found = self.of_output(made.id, block, outputs[name])
             if found is None:
                 return None
             formulas.append(found)
@@ -93,7 +92,7 @@ class Frontiers:
         named = tuple(tuple(sorted(n for n in names if self.sources[n].watermarks)) for names in read)
         return least(formulas) if len(set(named)) == 1 else UnionMinimum(tuple(formulas), named, place)
 
-    def of_output(self, user: str, block: Block, expression: Expression) -> Formula | None:
+    def of_output(self, user: RelationId, block: Block, expression: Expression) -> Formula | None:
         """The frontier of an output of a block, which makes the relation or view `user`."""
         rising = expression.monotone
         if rising is None:
@@ -218,7 +217,7 @@ class Frontiers:
         """Of an input that is asked whether it has rows of a key: below which times no change has the key of a row.
 
         Its own changes ask that too, so a row is needed until no other one of its key can come, or go. If rows of
-        another input are judged, it is needed as long as those that could be its partners can be met.
+        another input have a match status, it is needed as long as those that could be its partners can be met.
         """
         each = block.inputs[at]
         names = dict(each.columns)
@@ -237,7 +236,7 @@ class Frontiers:
             for way in self._changes(each.relation, least_of.keys())
         ]
 
-    def _changes(self, relation: str, names: Iterable[str]) -> list[dict[str, Formula]]:
+    def _changes(self, relation: RelationId, names: Iterable[str]) -> list[dict[str, Formula]]:
         """Below which times no change of a relation comes, by column, in each way that it changes."""
         made = self.derived.get(relation)
         if made is not None:
@@ -261,7 +260,7 @@ class Frontiers:
                 return raised(least(formulas), rising.steps)
         return self.of(each.relation, name)
 
-    def is_known(self, relation: str, name: str) -> bool:
+    def is_known(self, relation: RelationId, name: str) -> bool:
         """Whether a column of a relation is never NULL: an event time, which rows on time have, or made from one."""
         if is_on_time(relation):
             return name in self.sources[source_of(relation)].watermarks
@@ -278,9 +277,9 @@ class Frontiers:
         each = block.inputs[input_of(i)]
         kind = each.type_of(dict(each.columns)[i])
         is_time = pa.types.is_timestamp(kind) or pa.types.is_date32(kind) or pa.types.is_integer(kind)
-        return is_time and self.of_output("", block, column(i, kind)) is not None
+        return is_time and self.of_output(UNIT, block, column(i, kind)) is not None  # the same for any user
 
-    def covering(self, relation: str, names: Sequence[str]) -> list[str]:
+    def covering(self, relation: RelationId, names: Sequence[str]) -> list[str]:
         """Some of a relation's columns, such that every row has one that is not NULL; empty if there are none such.
 
         Rows of a FULL join have a time of the left side or of the right one, and neither column is always known.
@@ -351,7 +350,7 @@ def _conditions(block: Block, there: Collection[int]) -> list[Predicate]:
     return [*block.predicates, *(p for at in sorted(there) for p in block.inputs[at].on)]
 
 
-def kept_key(user: str, i: str, block: Block) -> str:
+def kept_key(user: RelationId, i: str, block: Block) -> str:
     """What identifies a column of a block, by what is computed there."""
     return hashlib.blake2b(f"{user} {i} {block.text}".encode(), digest_size=8).hexdigest()
 

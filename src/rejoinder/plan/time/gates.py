@@ -14,8 +14,8 @@ import pyarrow as pa
 from rejoinder.errors import InvalidSql
 from rejoinder.ir.catalog import Source
 from rejoinder.ir.expression import Expression
+from rejoinder.ir.identities import PendingRows, RelationId, ViewRows, source_of
 from rejoinder.ir.logical import EMIT_AT, Emission, Predicate
-from rejoinder.ir.source_variants import source_of
 from rejoinder.plan.blocks.lineage import origins, origins_of, versions_of
 from rejoinder.plan.blocks.normal_form import Block, Derived, Input
 from rejoinder.plan.blocks.padding import is_null_on_padding, is_true_on_padding
@@ -28,16 +28,16 @@ MICROSECOND = pa.timestamp("us")
 
 
 def gates_of(
-    view: str, block: Block, derived: Mapping[str, Derived], emission: Emission, sources: Mapping[str, Source]
+    view: str, block: Block, derived: Mapping[RelationId, Derived], emission: Emission, sources: Mapping[str, Source]
 ) -> tuple[Gate, ...]:
     """The gates of a view. Raises `InvalidSql` if a watermark that it needs is not declared."""
-    pending = row_arrangement(f"{view}/pending", block.schema)
+    pending = row_arrangement(PendingRows(view), block.schema)
     if emission.interval:
         schema = block.schema.append(pa.field(EMIT_AT, MICROSECOND))
-        pending = row_arrangement(f"{view}/pending", schema)
+        pending = row_arrangement(PendingRows(view), schema)
         return (Gate(view, pending, emission.interval),)
     if emission.clocks:
-        each = [replace(pending, relation=f"{view}/pending{at or ''}") for at in range(len(emission.clocks))]
+        each = [replace(pending, relation=PendingRows(view, at)) for at in range(len(emission.clocks))]
         return tuple(
             Gate(view, own, 0, Watermark(*origin), at, partner=True)
             for at, (own, origin) in enumerate(zip(each, emission.clocks, strict=True))
@@ -45,7 +45,7 @@ def gates_of(
     release = dict(block.outputs)[EMIT_AT]
     _refuse_padded(view, block, derived, release)
     frontiers = Frontiers(sources, derived)
-    passed = [frontiers.of_output(view, block, time) for time in emission.times or (release,)]
+    passed = [frontiers.of_output(ViewRows(view), block, time) for time in emission.times or (release,)]
     final = [formula for formula in passed if formula is not None]
     if emission.policy == "final" and len(final) == len(passed):
         return (Gate(view, pending, 0, lowered(least(final), 1)),)
@@ -53,7 +53,7 @@ def gates_of(
 
 
 def _limit(
-    view: str, block: Block, derived: Mapping[str, Derived], emission: Emission, sources: Mapping[str, Source]
+    view: str, block: Block, derived: Mapping[RelationId, Derived], emission: Emission, sources: Mapping[str, Source]
 ) -> Formula:
     """What a row waits for: the watermarks of its release, and of the times that belong to it in other inputs."""
     release = dict(block.outputs)[EMIT_AT]
@@ -90,7 +90,7 @@ def _limit(
     return found
 
 
-def _refuse_padded(view: str, block: Block, derived: Mapping[str, Derived], release: Expression) -> None:
+def _refuse_padded(view: str, block: Block, derived: Mapping[RelationId, Derived], release: Expression) -> None:
     """Refuse a release that rows without a partner lack: they would come out at once, and be taken back later."""
     for each in block.inputs:
         padded = any(set(release.columns) <= columns for columns in _paddings(each, derived, block.predicates))
@@ -104,7 +104,9 @@ def _refuse_padded(view: str, block: Block, derived: Mapping[str, Derived], rele
             )
 
 
-def _paddings(each: Input, derived: Mapping[str, Derived], conditions: Sequence[Predicate]) -> Iterator[set[str]]:
+def _paddings(
+    each: Input, derived: Mapping[RelationId, Derived], conditions: Sequence[Predicate]
+) -> Iterator[set[str]]:
     """The columns of an input that are NULL together where an outer join found no partner, and conditions allow it."""
     made, own = derived.get(each.relation), {i for i, _ in each.columns}
     if each.mode == "left":
@@ -143,7 +145,7 @@ class _Waiting:
         known = [limit for limit in found if limit is not None]
         return least(known) if known else None
 
-    def of_relation(self, relation: str, names: set[str]) -> Formula | None:
+    def of_relation(self, relation: RelationId, names: set[str]) -> Formula | None:
         """The limit of a relation, of which these columns concern the release."""
         made = self.frontiers.derived.get(relation)
         if made is None:
@@ -157,7 +159,7 @@ class _Waiting:
             found.append(self.of_block(block, {i for expression in made_of for i in expression.columns}))
         known = [limit for limit in found if limit is not None]
         if len(known) > 1 and len(known) == len(found) and self._is_told(made, names):
-            return self.frontiers.merged(made, known, made.name)
+            return self.frontiers.merged(made, known, str(made.id))
         return least(known) if known else None
 
     def _compared(self, block: Block, columns: set[str]) -> set[str]:
@@ -174,7 +176,7 @@ class _Waiting:
 
     def _is_told(self, made: Derived, names: set[str]) -> bool:
         """Whether late changes of a union are known by its columns."""
-        times = [f.name for f in made.schema if isinstance(self.frontiers.of(made.name, f.name), UnionMinimum)]
+        times = [f.name for f in made.schema if isinstance(self.frontiers.of(made.id, f.name), UnionMinimum)]
         fitting = [name for name in times if self._fits(made.schema.field(name).type)]
         return names <= set(times) and bool(fitting)
 

@@ -11,7 +11,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from rejoinder.errors import DefinitionConflict, Unsupported
-from rejoinder.ir.catalog import LATE, REJECTED, Source
+from rejoinder.ir.catalog import Source
+from rejoinder.ir.identities import RelationId, SideOutput, source_of
 from rejoinder.ir.logical import Node, Scan
 
 Imposers = dict[str, str]
@@ -31,7 +32,7 @@ def with_imposed(sources: Mapping[str, Source], view: str, root: Node, imposers:
     """The sources with the watermarks that a view's query imposes; `imposers` notes who was first."""
     result = dict(sources)
     for scan in imposing_scans(root):
-        source, asked = result.get(scan.relation), dict(scan.imposed)
+        source, asked = result.get(source_of(scan.relation)), dict(scan.imposed)
         if source is None or source.kind == "table":
             raise Unsupported(
                 f"IMPOSE_ORDER on `{scan.relation}`, which is not a stream, is not supported",
@@ -48,11 +49,11 @@ def with_imposed(sources: Mapping[str, Source], view: str, root: Node, imposers:
     return result
 
 
-def _reason(relation: str, source: Source | None) -> str:
+def _reason(relation: RelationId, source: Source | None) -> str:
     """Why rows have no order that could be imposed."""
     if source is not None:
         return "rows of a table are replaced, whatever their time"
-    if relation.endswith((LATE, REJECTED)):
+    if isinstance(relation, SideOutput):
         return "its rows are recorded as they come, in no order of event time"
     return f"`{relation}` has an index, and is read as it is kept"
 

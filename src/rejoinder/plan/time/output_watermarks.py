@@ -10,11 +10,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from rejoinder.ir.expression import Expression
+from rejoinder.ir.identities import RelationId, ViewRows, is_on_time, source_of
 from rejoinder.ir.logical import EMIT_AT, GATE
 from rejoinder.ir.monotone import Monotone, shift, simplified
-from rejoinder.ir.source_variants import is_on_time, source_of
 from rejoinder.plan.blocks.normal_form import Block, Derived
 from rejoinder.plan.join.block_bounds import tightest
+from rejoinder.plan.join.join_graph import input_of
 from rejoinder.plan.rounds.program import Gate, Program
 from rejoinder.plan.time.frontier import Frontiers, kept_key
 from rejoinder.watermarks.formula import Formula, RetainedMinimum, Watermark, least, raised
@@ -33,15 +34,15 @@ def _of_view(program: Program, view: str, frontiers: Frontiers) -> Iterator[tupl
     if any(gate.limit is None for gate in gates):  # of who waits for the clock, nothing is known
         return
     for name, expression in block.outputs:
-        found = None if name in (EMIT_AT, GATE) else frontiers.of_output(view, block, expression)
+        found = None if name in (EMIT_AT, GATE) else frontiers.of_output(ViewRows(view), block, expression)
         if found is not None:
             for gate in gates:
                 met, pending = _waiting(gate, block, expression, program.derived), gate.pending.relation
-                found = RetainedMinimum(found, met, view, pending, name, kept_key(pending, name, block))
+                found = RetainedMinimum(found, met, ViewRows(view), pending, name, kept_key(pending, name, block))
             yield name, found
 
 
-def _waiting(gate: Gate, block: Block, expression: Expression, derived: Mapping[str, Derived]) -> Formula | None:
+def _waiting(gate: Gate, block: Block, expression: Expression, derived: Mapping[RelationId, Derived]) -> Formula | None:
     """What a gate tells of a column of the rows that wait there: they are not below it. None: nothing."""
     rising, release = expression.monotone, dict(block.outputs)[EMIT_AT].monotone
     assert rising is not None and gate.limit is not None
@@ -68,12 +69,12 @@ def _by_partner(limit: Watermark, block: Block, rising: Monotone) -> Formula | N
     return None
 
 
-def _is_clock(relation: str, name: str, limit: Watermark) -> bool:
+def _is_clock(relation: RelationId, name: str, limit: Watermark) -> bool:
     return is_on_time(relation) and (source_of(relation), name) == (limit.source, limit.column)
 
 
 def _together(
-    block: Block, one: Monotone, other: Monotone, derived: Mapping[str, Derived]
+    block: Block, one: Monotone, other: Monotone, derived: Mapping[RelationId, Derived]
 ) -> list[tuple[Monotone, Monotone]]:
     """A column and the release of its row as values that rise with one column, wherever they come from; else nothing.
 
@@ -81,7 +82,7 @@ def _together(
     """
     if one.column == other.column:
         return [(one, other)]
-    at, to = (int(rising.column.split(".", 1)[0]) for rising in (one, other))
+    at, to = input_of(one.column), input_of(other.column)
     made = derived.get(block.inputs[at].relation)
     if at != to or made is None or not made.operation.combines_rows:
         return []

@@ -14,8 +14,8 @@ import pyarrow as pa
 from rejoinder.errors import Unsupported
 from rejoinder.ir.catalog import Source
 from rejoinder.ir.expression import Expression
+from rejoinder.ir.identities import RelationId, all_rows
 from rejoinder.ir.nodes import Or
-from rejoinder.ir.source_variants import source_of
 from rejoinder.plan.blocks.normal_form import Block, Derived, Normalised
 from rejoinder.plan.physical.arrangement import Arrangement
 from rejoinder.plan.physical.retention_bound import Limit, Retention
@@ -62,7 +62,7 @@ class Retentions:
             for way in self.frontiers.again(block, at)
         ]
 
-    def own(self, relation: str, names: list[str]) -> Uses:
+    def own(self, relation: RelationId, names: list[str]) -> Uses:
         """Below which times a relation changes no more."""
         found = {name: self.frontiers.of(relation, name) for name in names}
         known = self.frontiers.is_known
@@ -125,18 +125,20 @@ def _together(uses: Sequence[Limits]) -> tuple[Limits, ...]:
     return tuple(limits for limits in found if not any(set(other) < set(limits) for other in found))
 
 
-def is_timed(normal: Normalised, sources: Mapping[str, Source], relations: Mapping[str, Derived]) -> bool:
+def is_timed(normal: Normalised, sources: Mapping[str, Source], relations: Mapping[RelationId, Derived]) -> bool:
     """Whether a view keeps something, and all that it keeps is bounded in time if it reads its sources on time."""
     kept = list(_kept(normal, sources, relations))
     return bool(kept) and all(is_bounded for _, _, is_bounded in kept)
 
 
-def refuse_unbounded(normal: Normalised, sources: Mapping[str, Source], relations: Mapping[str, Derived]) -> None:
+def refuse_unbounded(
+    normal: Normalised, sources: Mapping[str, Source], relations: Mapping[RelationId, Derived]
+) -> None:
     """Refuse a view that would have to keep rows for ever, naming them and the condition that is missing."""
     kept = list(_kept(normal, sources, relations))
     for rows, changes, is_bounded in kept:
         if not is_bounded:
-            edit = missing_edit(rows, changes, sources, both=(changes, rows, False) in kept)
+            edit = missing_edit(rows, changes, sources, normal.derived, both=(changes, rows, False) in kept)
             raise _kept_for_ever(rows, changes, edit)
     if not kept:
         raise Unsupported(
@@ -146,7 +148,9 @@ def refuse_unbounded(normal: Normalised, sources: Mapping[str, Source], relation
         )
 
 
-def refuse_unfinished(normal: Normalised, sources: Mapping[str, Source], relations: Mapping[str, Derived]) -> None:
+def refuse_unfinished(
+    normal: Normalised, sources: Mapping[str, Source], relations: Mapping[RelationId, Derived]
+) -> None:
     """Refuse EMIT FINAL of groups by a window if a join below can change them after the window.
 
     Groups of versions are not refused: they wait for all watermarks.
@@ -158,12 +162,12 @@ def refuse_unfinished(normal: Normalised, sources: Mapping[str, Source], relatio
                     f"a row of {named(changes)} can change groups of any window, so that none is ever final",
                     detail=f"no condition says how far back changes of {named(changes)} reach among rows of "
                     f"{named(rows)}, by event-time columns and constants",
-                    hint=f"{missing_edit(rows, changes, sources)}; or emit groups as they are then: EMIT WHEN "
-                    "WATERMARK PAST WINDOW_END(w)",
+                    hint=f"{missing_edit(rows, changes, sources, normal.derived)}; or emit groups as they are then: "
+                    "EMIT WHEN WATERMARK PAST WINDOW_END(w)",
                 )
 
 
-def _kept_for_ever(rows: str, changes: str, edit: str) -> Unsupported:
+def _kept_for_ever(rows: RelationId, changes: RelationId, edit: str) -> Unsupported:
     return Unsupported(
         f"rows of {named(rows)} would be kept forever",
         detail=f"no condition says how far back changes of {named(changes)} can reach, by event-time columns and "
@@ -173,8 +177,8 @@ def _kept_for_ever(rows: str, changes: str, edit: str) -> Unsupported:
 
 
 def _kept(
-    normal: Normalised, sources: Mapping[str, Source], relations: Mapping[str, Derived]
-) -> Iterator[tuple[str, str, bool]]:
+    normal: Normalised, sources: Mapping[str, Source], relations: Mapping[RelationId, Derived]
+) -> Iterator[tuple[RelationId, RelationId, bool]]:
     """What a view keeps: rows of a relation, for changes of another one; and whether that is bounded in time."""
     frontiers = Frontiers(sources, {**relations, **normal.derived})
     for block in (normal.block, *(block for derived in normal.derived.values() for block in derived.blocks)):
@@ -185,19 +189,19 @@ def _kept(
                         frontiers.limit(block, start, i) and frontiers.has_time(block, (start, at), i)
                         for i, _ in each.columns
                     )
-                    yield source_of(each.relation), source_of(other.relation), is_bounded
+                    yield all_rows(each.relation), all_rows(other.relation), is_bounded
             if each.mode != "inner" and not each.arrival:
                 ids = {name: i for i, name in each.columns}
                 ways = frontiers.again(block, at)
                 is_bounded = all(any(frontiers.has_time(block, (at,), ids[name]) for name in way) for way in ways)
-                yield source_of(each.relation), source_of(each.relation), is_bounded
+                yield all_rows(each.relation), all_rows(each.relation), is_bounded
     for derived in normal.derived.values():
         operation = derived.operation
         if operation.keeps_state:
             ways = frontiers.ways(derived, operation.expiry_columns(derived))
             is_bounded = all(any(frontiers.is_known_input(derived, name) for name in way) for way in ways)
             if operation.filters_late_rows or not is_bounded:
-                yield derived.name, derived.name, is_bounded
+                yield derived.id, derived.id, is_bounded
 
 
 def retained_limits(source: Source) -> list[Limit]:

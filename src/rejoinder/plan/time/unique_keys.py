@@ -44,7 +44,7 @@ def is_unique(query: Query, names: Sequence[str], catalog: Catalog) -> bool:
 def _keys(node: Node, catalog: Catalog) -> list[Ids]:
     match node:
         case Scan():
-            source = catalog.find(node.relation)
+            source = catalog.find(str(node.relation))
             named = source.primary_key if isinstance(source, Source) and source.kind == "table" else ()
             return [frozenset(i for i, name in node.columns if name in named)] if named else []
         case Filter() | Validity() | Enrich():

@@ -27,6 +27,7 @@ import pyarrow as pa
 
 from rejoinder.errors import Unsupported
 from rejoinder.ir.expression import Expression, column, literal, renamed
+from rejoinder.ir.identities import column_id
 from rejoinder.ir.logical import (
     Aggregate,
     AtMostOne,
@@ -397,7 +398,7 @@ def _is_one_row(node: Node) -> bool:
 
 
 def _not_below(operation: str, columns: Iterable[str]) -> Unsupported:
-    listed = ", ".join(sorted(f"`{i.split('.', 1)[1]}`" for i in columns))
+    listed = ", ".join(sorted(f"`{column_id(i).name}`" for i in columns))
     return Unsupported(
         f"{operation} cannot be computed for each row of the outer query",
         detail=f"a subquery reads columns of the outer query below it: {listed}",

@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 
 from rejoinder.errors import MissingRow
-from rejoinder.ir.source_variants import source_of
+from rejoinder.ir.identities import source_of
 from rejoinder.kernels.arrow.columns import DIFF, HASH, contiguous, diffs, hashes, take, without
 from rejoinder.kernels.arrow.consolidate import consolidate, consolidate_groups
 from rejoinder.kernels.arrow.ordered import Ordered, bounds_of, rows_at, sorted_by_hash_and_value

@@ -69,7 +69,7 @@ def _matching(task: Task, stream: pa.Table, step: Lookup) -> Matching:
         step.key,
         step.arrangement,
         task.max_pairs,
-        step.output.split("/")[0],
+        step.user,
         step.between,
         step.latest,
         step.strict,

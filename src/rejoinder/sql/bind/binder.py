@@ -15,8 +15,9 @@ from sqlglot import exp
 
 from rejoinder.errors import InvalidSql, TypeMismatch, Unsupported
 from rejoinder.host.caps import cap_reached, caps
-from rejoinder.ir.catalog import LATE, REJECTED, Catalog, Source, View
+from rejoinder.ir.catalog import Catalog, Source, View
 from rejoinder.ir.expression import Expression, column
+from rejoinder.ir.identities import side_output
 from rejoinder.ir.logical import Distinct, Emission, Node, Project, Query, Scan, Window
 from rejoinder.plan.operations.set_operations import SET_OPERATIONS
 from rejoinder.plan.operations.side_outputs import readable
@@ -236,7 +237,7 @@ class Binder:
             return bind_table_function(self, node, ctes)
         named = node.args.get("alias")
         plain = isinstance(node.this, exp.Identifier) and (named is None or isinstance(named.this, exp.Identifier))
-        foreign = node.args.get("db") is not None and f".{node.name.lower()}" not in (LATE, REJECTED)
+        foreign = node.args.get("db") is not None and side_output(relation_name(node)) is None
         if node.args.get("catalog") or foreign or not plain:
             raise Unsupported(
                 f"`{text_of(node)}` is not a plain name",
@@ -265,7 +266,7 @@ class Binder:
         if isinstance(relation, Source) or kept:
             number = next(self.numbers)
             ids = tuple((f"{number}.{field.name}", field.name) for field in relation.schema)
-            scan: Node = Scan(relation.name, ids, relation.schema)
+            scan: Node = Scan(relation.relation, ids, relation.schema)
             windows = {} if isinstance(relation, Source) else self.view(relation).windows
             ends = {
                 name: ColumnBounds(f"{number}.{name}/start", f"{number}.{name}/end", windows[name].size)

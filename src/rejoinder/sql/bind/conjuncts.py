@@ -18,6 +18,7 @@ from collections.abc import Iterator
 
 from sqlglot import exp
 
+from rejoinder.ir.identities import column_id
 from rejoinder.sql.functions.expression_compiler import Scope, compile_expression
 
 
@@ -72,8 +73,8 @@ def _key(part: exp.Expr) -> str:
     return part.sql(dialect="spark")
 
 
-def _input_of(part: exp.Expr, scope: Scope) -> str | None:
+def _input_of(part: exp.Expr, scope: Scope) -> int | None:
     """The number of the only input that a condition reads; None if it reads several or none, or can fail."""
     compiled = compile_expression(part, scope)
-    numbers = {i.split(".", 1)[0] for i in compiled.columns}
+    numbers = {column_id(i).input for i in compiled.columns}
     return numbers.pop() if len(numbers) == 1 and not compiled.can_fail else None

@@ -12,6 +12,7 @@ from sqlglot import exp
 from rejoinder.errors import TypeMismatch
 from rejoinder.ir import nodes, operators
 from rejoinder.ir.expression import Expression
+from rejoinder.ir.identities import column_id
 from rejoinder.ir.logical import Predicate
 from rejoinder.sql.bind.conjuncts import conjuncts, implied
 from rejoinder.sql.bind.time_bounds import bounds_of, equal_bounds
@@ -79,7 +80,7 @@ def is_null(expression: Expression) -> Predicate:
 
 def are_apart(left: Expression, right: Expression) -> bool:
     """Return whether both read columns, of different inputs. A column id begins with the number of its input."""
-    numbers = [{name.split(".", 1)[0] for name in side.columns} for side in (left, right)]
+    numbers = [{column_id(name).input for name in side.columns} for side in (left, right)]
     return all(numbers) and not numbers[0] & numbers[1]
 
 

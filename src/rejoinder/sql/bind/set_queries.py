@@ -15,6 +15,7 @@ from sqlglot import exp
 
 from rejoinder.errors import TypeMismatch
 from rejoinder.ir.expression import column
+from rejoinder.ir.identities import column_id
 from rejoinder.ir.logical import Project, Query, SetOperation
 from rejoinder.sql.bind.predicates import converted
 from rejoinder.sql.parse.clauses import text_of
@@ -53,7 +54,7 @@ def bind_set_operation(binder: Binder, node: exp.SetOperation, ctes: Ctes) -> Qu
     if not is_union:
         refuse_incomparable(clause, columns)
     root = SetOperation(clause, tuple(parts), tuple(selected), columns)
-    result = Query(root, tuple((i.split(".", 1)[1], column(i, kind)) for i, kind in columns))
+    result = Query(root, tuple((column_id(i).name, column(i, kind)) for i, kind in columns))
     return binder.distinct(result) if is_union and is_distinct else result
 
 

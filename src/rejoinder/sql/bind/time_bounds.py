@@ -22,6 +22,7 @@ from sqlglot import exp
 
 from rejoinder.errors import PlanningError
 from rejoinder.ir.expression import Expression
+from rejoinder.ir.identities import column_id
 from rejoinder.ir.logical import Bound, bound_between
 from rejoinder.ir.monotone import shift
 from rejoinder.ir.nodes import Cast
@@ -105,8 +106,8 @@ def equal_bounds(left: Expression, right: Expression) -> tuple[Bound, ...]:
     return tuple(bound for bound in bounds if bound is not None)
 
 
-def _input(time: Expression) -> str:
-    return time.columns[0].split(".", 1)[0]
+def _input(time: Expression) -> int:
+    return column_id(time.columns[0]).input
 
 
 def _in_unit(left: exp.Expr, right: exp.Expr, scope: Scope) -> tuple[int, _Linear | None, _Linear | None]:

@@ -10,11 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from rejoinder.connectors.registry import SOURCES
 from rejoinder.errors import InvalidSql, Unsupported, near_misses
 from rejoinder.secret_options import redacted_text
 
 TYPES = ("File", "Kafka", "Stream")
-_FILES = {"csv": "csv", "json": "json", "json-flat": "json", "parquet": "parquet", "arrow": "arrow"}
+_FILES = {name: name for name, side in SOURCES.items() if side.rereads_files} | {"json-flat": "json"}
 _RENAMED = {"glob": "pathglobfilter"}
 _TOPICS = {"valueformat": "format", "keyformat": "key_format", "auto.offset.reset": "startingoffsets"}
 _RECORDS = {"json-flat": "json", "varchar": "text"}

@@ -10,8 +10,8 @@ import pyarrow as pa
 import pytest
 
 from rejoinder.errors import MalformedInput
+from rejoinder.ir.splits import RecordsSplit, split_batch
 from rejoinder.kernels.arrow.scatter import encode
-from rejoinder.state.executor import split_batch
 from rejoinder.testing import Driver
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=timezone.utc)
@@ -39,7 +39,7 @@ HEADER = pa.struct([("key", pa.string()), ("value", pa.binary())])
 
 def epoch(driver: Driver, *payloads: bytes) -> None:
     engine = driver._engine
-    engine.run_epoch(engine.epoch + 1, [split_batch([("s", "t", 0, payload) for payload in payloads])])
+    engine.run_epoch(engine.epoch + 1, [split_batch([RecordsSplit("s", "t", payload, 0) for payload in payloads])])
 
 
 def read(definition: str, *records: Record, options: str = "") -> list[dict[str, Any]]:

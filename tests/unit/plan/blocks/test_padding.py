@@ -5,11 +5,12 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
+from rejoinder.ir.identities import SourceRows
 from rejoinder.kernels.duckdb.text_expression import text_expression
 from rejoinder.plan.blocks.normal_form import Input
 from rejoinder.plan.blocks.padding import is_null_on_padding
 
-INPUT = Input("b", (("0.y", "y"), ("0.s", "s")), pa.schema([("y", pa.int32()), ("s", pa.string())]), "left")
+INPUT = Input(SourceRows("b"), (("0.y", "y"), ("0.s", "s")), pa.schema([("y", pa.int32()), ("s", pa.string())]), "left")
 
 
 @pytest.mark.parametrize(

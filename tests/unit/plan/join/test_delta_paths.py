@@ -6,7 +6,9 @@ from typing import Any
 
 import pytest
 
-from rejoinder.plan.join.delta_paths import PathFinder, Statistics
+from rejoinder.ir.identities import SourceRows
+from rejoinder.plan.join.delta_paths import PathFinder
+from rejoinder.plan.join.fan_out import Statistics
 from rejoinder.plan.join.join_graph import join_graph
 from rejoinder.plan.physical.join_steps import Lookup
 from rejoinder.testing import Driver
@@ -20,7 +22,7 @@ CYCLE = "SELECT a.k FROM a, b, c WHERE a.k = b.k AND b.y = c.k AND c.z = a.x"
 
 def hops(query: str, start: int, statistics: dict[str, Statistics] | None = None) -> list[str]:
     block = normal(query).block
-    finder = PathFinder(block, join_graph(block), statistics or {}, {"t": {"id"}})
+    finder = PathFinder(block, join_graph(block), statistics or {}, {SourceRows("t"): {"id"}})
     return [hop.arrangement.id + ("" if hop.mode == "inner" else f" {hop.mode}") for hop in finder.path(start)]
 
 

@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 
 from rejoinder.ir.catalog import Catalog, Source, View
-from rejoinder.plan.blocks.accumulators import UNIT
+from rejoinder.ir.identities import UNIT
 from rejoinder.plan.physical.dataflow import ArrangementScan, Dataflow, UnitScan
 from rejoinder.plan.physical.steps import Aggregate
 from rejoinder.plan.schedule.hydration import Hydration
@@ -98,10 +98,10 @@ def test_different_values_are_united_and_not_joined() -> None:
 def test_the_unit_is_read_only_when_an_aggregate_is_filled() -> None:
     catalog = _catalog("SELECT count(*) AS n FROM changes")
     new = plan(catalog, {})
-    assert UNIT not in new.dataflow.scans
+    assert str(UNIT) not in new.dataflow.scans
     filled = Hydration(new.program, Holdings()).build()
-    assert isinstance(filled.scans[UNIT], UnitScan)
+    assert isinstance(filled.scans[str(UNIT)], UnitScan)
     groups = tuple(a for a in new.dataflow.arrangements if "aggregate" in a.id)
     known = Hydration(new.program, Holdings(groups, {a.id for a in groups})).build()
     (scan,) = known.scans.values()
-    assert isinstance(scan, ArrangementScan) and scan.arrangement.relation.startswith("aggregate#")
+    assert isinstance(scan, ArrangementScan) and str(scan.arrangement.relation).startswith("aggregate#")

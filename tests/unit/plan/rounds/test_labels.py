@@ -7,6 +7,7 @@ import pytest
 
 from rejoinder.ir.catalog import Catalog
 from rejoinder.ir.expression import column
+from rejoinder.ir.identities import DerivedRows, PendingRows, RelationId, SourceRows
 from rejoinder.kernels.duckdb.text_expression import text_expression
 from rejoinder.plan.blocks.normal_form import Derived
 from rejoinder.plan.operations.union import Union
@@ -15,19 +16,20 @@ from rejoinder.planner import plan
 from rejoinder.testing import Driver
 
 
-def relation(name: str) -> Derived:
-    return Derived(name, (), Union(), pa.schema([]))
+def relation(kind: str, digest: str) -> Derived:
+    return Derived(DerivedRows(kind, digest), (), Union(), pa.schema([]))
 
 
 def test_a_derived_relation_is_called_by_as_much_of_its_name_as_tells_it_from_others() -> None:
-    two = {name: relation(name) for name in ("rows#abcd12345678", "rows#abcd92345678", "union#abcd12345678")}
-    labels = Labels(two)
-    assert [labels.relation(name) for name in two] == ["rows#abcd1", "rows#abcd9", "union#abcd1"]
-    assert labels.relation("rows#abcd12345678/input") == "rows#abcd1/input"
-    assert labels.relation("orders") == "orders" and labels.relation("v/pending") == "v/pending"
+    names = (("rows", "abcd12345678"), ("rows", "abcd92345678"), ("union", "abcd12345678"))
+    relations = [relation(kind, digest) for kind, digest in names]
+    labels = Labels({made.id: made for made in relations})
+    assert [labels.relation(made.id) for made in relations] == ["rows#abcd1", "rows#abcd9", "union#abcd1"]
+    assert labels.relation(relations[0].input) == "rows#abcd1/input"
+    assert labels.relation(SourceRows("orders")) == "orders" and labels.relation(PendingRows("v")) == "v/pending"
 
 
-def labels_of(query: str) -> tuple[Labels, Catalog, str]:
+def labels_of(query: str) -> tuple[Labels, Catalog, RelationId]:
     driver = Driver()
     driver.sql("CREATE STREAM a (id INT, x STRING, t TIMESTAMP); CREATE STREAM b (id INT, y STRING)")
     driver.sql(f"CREATE VIEW v AS {query}")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from rejoinder.ir.catalog import Index
+from rejoinder.ir.identities import SourceRows, ViewRows
 from rejoinder.plan.physical.arrangement import Arrangement
 from rejoinder.plan.physical.dataflow import ArrangementScan, Dataflow
 from rejoinder.plan.physical.join_steps import Lookup
@@ -61,7 +62,7 @@ def test_a_lookup_that_sees_this_epoch_runs_after_the_arrangement() -> None:
 def test_two_views_share_arrangements_and_channels() -> None:
     one, two = planned(JOIN).dataflow, planned(JOIN, "SELECT b.s FROM b, a WHERE b.k = a.k AND a.x = 1").dataflow
     assert ids(one) == ids(two) and len(one.channels) == len(two.channels)
-    assert two.users["a[k]"] == ("v0", "v1")
+    assert two.users["a[k]"] == (ViewRows("v0"), ViewRows("v1"))
 
 
 def test_equal_distincts_are_computed_once() -> None:
@@ -79,7 +80,7 @@ def test_a_table_is_arranged_by_its_key_once() -> None:
 
 def test_only_changelogs_are_checked_and_each_once() -> None:
     dataflow = planned(THREE, "SELECT a.k FROM a JOIN t ON a.x = t.id").dataflow
-    checked = [step.arrangement.relation for step in dataflow.steps() if isinstance(step, Arrange) and step.check]
+    checked = [str(step.arrangement.relation) for step in dataflow.steps() if isinstance(step, Arrange) and step.check]
     assert sorted(checked) == ["a", "b", "c"]
 
 
@@ -116,6 +117,6 @@ def test_arrangements_differ_exactly_if_their_keys_do() -> None:
     texts = set()
     for key in ("a.x", "a.x + 1", "a.x + 2", "CASE WHEN a.x = 1 THEN 2 ELSE a.s END", "COALESCE(a.x, a.s)"):
         dataflow = planned(f"SELECT a.k FROM a JOIN b ON {key} = b.k").dataflow
-        texts.add(next(a.id for a in dataflow.arrangements if a.relation == "a"))
+        texts.add(next(a.id for a in dataflow.arrangements if a.relation == SourceRows("a")))
     assert len(texts) == 5 and "a[x]" in texts
     assert all(len(text) < 80 for text in texts)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from rejoinder.ir.identities import ViewRows
 from rejoinder.plan.planning import Plan
 from rejoinder.plan.time.frontier import Frontiers
 from rejoinder.watermarks.formula import Formula, value_of
@@ -29,7 +30,7 @@ def plan_of(query: str, *more: str) -> Plan:
 def frontier(query: str, column: str) -> Formula | None:
     """The frontier of a column of the view."""
     program = plan_of(query).program
-    return Frontiers(program.sources, program.relations).of("v", column)
+    return Frontiers(program.sources, program.relations).of(ViewRows("v"), column)
 
 
 def frontier_text(query: str, column: str) -> str | None:

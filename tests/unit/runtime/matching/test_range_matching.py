@@ -12,6 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from rejoinder.ir.identities import ViewRows
 from rejoinder.kernels.arrow.columns import diffs
 from rejoinder.kernels.arrow.hashing import NULL_HASH
 from rejoinder.kernels.duckdb.text_expression import text_expression
@@ -150,7 +151,7 @@ def test_an_integer_that_hashes_like_null_is_not_null(null_safe: bool) -> None:
 def test_keys_of_another_width_and_keys_that_are_computed() -> None:
     versions = Versions(pa.int64())
     computed = text_expression('"k" % 10', pa.int64(), ("k",))
-    versions.arrangement = Arrangement("v", Key((computed,)), versions.schema, "t")
+    versions.arrangement = Arrangement(ViewRows("v"), Key((computed,)), versions.schema, "t")
     versions.epoch([(11, "a", 1, 1), (21, "b", 2, 1), (12, "c", 3, 1)])
     stream = versions.stream([1, 2, 3], pa.int32())
     at = bound(times(stream, [9, 9, 9]), strict=False)
@@ -160,7 +161,7 @@ def test_keys_of_another_width_and_keys_that_are_computed() -> None:
 
 def test_a_key_of_no_columns_is_one_key() -> None:
     versions = Versions(pa.int64())
-    versions.arrangement = Arrangement("v", Key(()), versions.schema, "t")
+    versions.arrangement = Arrangement(ViewRows("v"), Key(()), versions.schema, "t")
     versions.epoch([(1, "a", 1, 1), (2, "b", 4, 1), (None, "c", 4, 1)])
     stream = versions.stream([5, 6]).set_column(2, "__hash", pa.array(np.zeros(2, np.uint64)))
     at = bound(times(stream, [3, 4]), strict=False)

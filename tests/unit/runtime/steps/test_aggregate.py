@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from rejoinder.errors import EvaluationError
 from rejoinder.ir.expression import column
+from rejoinder.ir.identities import DerivedRows, OperationInput
 from rejoinder.kernels.arrow.columns import DIFF, HASH
 from rejoinder.plan.blocks.accumulators import Accumulator
 from rejoinder.plan.operations.grouping import Grouping
@@ -35,7 +36,8 @@ GROUPING = Grouping(
     ),
 )
 KEY = Key((column("c0", pa.string()),), frozenset({0}))
-GROUPS, VALUES = Arrangement("g", KEY, GROUPING.schema), Arrangement("g/input", KEY, INPUT)
+GROUPED = DerivedRows("aggregate", "0")
+GROUPS, VALUES = Arrangement(GROUPED, KEY, GROUPING.schema), Arrangement(OperationInput(GROUPED), KEY, INPUT)
 STEP = Aggregate("in", "out", GROUPS, GROUPING.key_names, GROUPING.accumulators, VALUES, ("v",))
 Row = tuple[str | None, int | None]
 ROWS = st.tuples(st.sampled_from([None, "", "a"]), st.sampled_from([None, -5, 0, 7, 7, 9]))
@@ -149,6 +151,6 @@ def test_keys_that_are_equal_are_one_group() -> None:
     key = Key((column("c0", pa.float64()),), frozenset({0}))
     now = task()
     now.streams["in"] = pa.table({"c0": pa.array([0.0, -0.0, np.nan, -np.nan, None])})
-    aggregate(now, Aggregate("in", "out", Arrangement("g", key, grouping.schema), ("c0",), (), None, ("v",)))
+    aggregate(now, Aggregate("in", "out", Arrangement(GROUPED, key, grouping.schema), ("c0",), (), None, ("v",)))
     rows = sorted((str(row["c0"]), row["n"]) for row in now.streams["out"].to_pylist())
     assert rows == [("0.0", 2), ("None", 1), ("nan", 2)]

@@ -9,6 +9,7 @@ import pyarrow as pa
 import pytest
 
 from rejoinder.errors import MissingRow
+from rejoinder.ir.identities import SourceRows
 from rejoinder.kernels.arrow.columns import hashes
 from rejoinder.kernels.arrow.sorting import hash_range
 from rejoinder.plan.physical.arrangement import Arrangement
@@ -77,7 +78,7 @@ def test_a_row_that_is_not_there_cannot_leave(row: tuple[int | None, str | None,
     assert str({"k": row[0], "s": row[1]}) in (raised.value.values or "") and raised.value.hint
 
 
-BY_TIME = Arrange("in", Arrangement("r", key("s", null_safe=True), SCHEMA, "k"), check=True)
+BY_TIME = Arrange("in", Arrangement(SourceRows("r"), key("s", null_safe=True), SCHEMA, "k"), check=True)
 
 
 def ordered_epoch(last: Task | None, rows: Rows) -> Task:
@@ -92,7 +93,7 @@ def ordered_epoch(last: Task | None, rows: Rows) -> Task:
 def test_an_arrangement_with_an_order_says_so() -> None:
     assert BY_TIME.arrangement.id == "r[s or NULL; k]"
     odd = pa.schema([("s", pa.string()), ("my time", pa.int64())])
-    assert Arrangement("r", key("s"), odd, "my time").id == 'r[s; "my time"]'
+    assert Arrangement(SourceRows("r"), key("s"), odd, "my time").id == 'r[s; "my time"]'
 
 
 @pytest.mark.usefixtures("_small")

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rejoinder.ir.expression import column
+from rejoinder.ir.identities import DerivedRows, OperationInput
 from rejoinder.kernels.arrow.columns import DIFF
 from rejoinder.plan.physical.arrangement import Arrangement, Key
 from rejoinder.plan.physical.steps import Arrange, IntersectExcept, Kept
@@ -21,7 +22,7 @@ from tests.unit.runtime.tasks import meaning, task
 
 SCHEMA = pa.schema([("k", pa.int64()), ("s", pa.string()), ("left", pa.bool_())])
 KEY = Key((column("k", pa.int64()), column("s", pa.string())), frozenset({0, 1}))
-COPIES = Arrangement("r/input", KEY, SCHEMA)
+COPIES = Arrangement(OperationInput(DerivedRows("intersect", "0")), KEY, SCHEMA)
 Row = tuple[int | None, str | None, bool, int]
 ROWS = st.tuples(
     st.sampled_from([None, 0]), st.sampled_from([None, "", "a"]), st.booleans(), st.sampled_from([-1, 1, 1, 2])

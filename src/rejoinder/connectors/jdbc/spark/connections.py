@@ -73,9 +73,8 @@ class Connection:
 
     def part(self, part: str) -> str:
         """Return a part of a table name, quoted; an unquoted name in the case in which the database stores it."""
-        is_quoted = len(part) > 1 and part[0] + part[-1] in ('""', "``", "[]")
-        if is_quoted:
-            return self.quoted(part[1:-1].replace(part[-1] * 2, part[-1]))
+        if _is_quoted(part):
+            return self.quoted(_unquoted(part))
         if not _PLAIN.fullmatch(part):
             return self.quoted(part)
         return self.quoted(part.upper() if self._is_upper else part.lower() if self._is_lower else part)
@@ -89,6 +88,26 @@ class Connection:
             return {str(meta.getColumnName(number)): _type_of(meta, number) for number in numbers}
         finally:
             statement.close()
+
+    def has_table(self, qualifiers: list[str], name: str) -> bool:
+        """Whether a table exists: in the schema that is the last qualifier, or in the current one.
+
+        Asks the catalog of the database. Cases of names are ignored. Some databases list schemas as catalogs.
+        """
+        schema = _unquoted(qualifiers[-1]) if qualifiers else self._current_schema()
+        for pattern in (name, name.upper()):
+            tables = _translate_errors(
+                lambda pattern=pattern: self._connection.getMetaData().getTables(None, None, pattern, None)
+            )
+            while _translate_errors(tables.next):
+                places = [str(tables.getString(column)).lower() for column in ("TABLE_SCHEM", "TABLE_CAT")]
+                if schema is None or schema.lower() in places:
+                    return True
+        return False
+
+    def _current_schema(self) -> str | None:
+        name = _translate_errors(self._connection.getSchema) or _translate_errors(self._connection.getCatalog)
+        return None if name is None else str(name)
 
     def update(self, sql: str) -> int:
         """Run a statement and return the number of rows that it changed."""
@@ -141,6 +160,14 @@ class DatabaseError(Exception):
 # Classes of SQLSTATE. Connections, logins, names, rights, transactions, resources; X0 and XJ are Derby's.
 _WITHOUT_ROWS = ("08", "0A", "25", "28", "3D", "3F", "40", "42", "53", "54", "55", "57", "58", "X0", "XJ")
 _WITH_ROWS = {"22": "a value does not fit its column", "23": "a row violates a constraint of the table"}
+
+
+def _is_quoted(part: str) -> bool:
+    return len(part) > 1 and part[0] + part[-1] in ('""', "``", "[]")
+
+
+def _unquoted(part: str) -> str:
+    return part[1:-1].replace(part[-1] * 2, part[-1]) if _is_quoted(part) else part
 
 
 def _translate_errors(act: Any) -> Any:

@@ -83,12 +83,7 @@ class JdbcTarget:
     def delivered(self) -> int | None:
         """Return the last committed epoch of the sink; None if there is none."""
         with self._connected() as connection:
-            try:
-                return connection.number(
-                    f"SELECT epoch FROM {self._beside(connection, EPOCHS)} WHERE sink = '{self.identity}'"
-                )
-            except DatabaseError:
-                return None  # the first transaction creates the table
+            return self._stored_epoch(connection)
 
     def deliver(self, delivery: Delivery) -> None:
         """Fill the staging table on the executors, then copy it in one transaction. Raises `SinkFailed`."""
@@ -130,19 +125,32 @@ class JdbcTarget:
     def _store_epoch(self, connection: Connection, epoch: int) -> bool:
         """Store the epoch in the transaction. Returns False if it is stored already."""
         table = self._beside(connection, EPOCHS)
-        try:
-            stored = connection.number(f"SELECT epoch FROM {table} WHERE sink = '{self.identity}'")
-        except DatabaseError:
-            connection.rollback()
-            connection.update(f"CREATE TABLE {table} (sink VARCHAR(64) NOT NULL PRIMARY KEY, epoch BIGINT NOT NULL)")
-            stored = None
+        stored = self._stored_epoch(connection)
         if stored is None:
+            if not connection.has_table(self._qualifiers(), EPOCHS):
+                columns = "sink VARCHAR(64) NOT NULL PRIMARY KEY, epoch BIGINT NOT NULL"
+                connection.update(f"CREATE TABLE {table} ({columns})")
             connection.update(f"INSERT INTO {table} (sink, epoch) VALUES ('{self.identity}', {epoch})")
             return True
         changed = connection.update(
             f"UPDATE {table} SET epoch = {epoch} WHERE sink = '{self.identity}' AND epoch < {epoch}"
         )
         return changed == 1
+
+    def _stored_epoch(self, connection: Connection) -> int | None:
+        """Return the stored epoch of the sink; None if it has none, or the table of epochs does not exist yet.
+
+        Any other failure is raised: taken for "no epoch", it would deliver all epochs again.
+        """
+        try:
+            return connection.number(
+                f"SELECT epoch FROM {self._beside(connection, EPOCHS)} WHERE sink = '{self.identity}'"
+            )
+        except DatabaseError:
+            connection.rollback()  # some databases refuse statements after one that failed
+            if connection.has_table(self._qualifiers(), EPOCHS):
+                raise
+            return None
 
     def _append(self, connection: Connection, staging: str) -> None:
         table, columns = self._table(connection), self._table_columns(connection)
@@ -208,7 +216,11 @@ class JdbcTarget:
 
     def _beside(self, connection: Connection, name: str) -> str:
         """Return a name qualified with the schema of the table."""
-        return ".".join([*(connection.part(part) for part in parts_of(self.table)[:-1]), name])
+        return ".".join([*(connection.part(part) for part in self._qualifiers()), name])
+
+    def _qualifiers(self) -> list[str]:
+        """Return the parts of the table's name before the last one: its schema, if it is given."""
+        return parts_of(self.table)[:-1]
 
     def _options(self) -> dict[str, str]:
         options = {name: value for name, value in self.sink.options.items() if name not in SINK_OPTIONS}

@@ -19,7 +19,7 @@ from pyspark.sql import functions as F
 
 from rejoinder.errors import InputError, MissingInput, near_misses
 from rejoinder.exchange.session.jars import KAFKA, provide
-from rejoinder.exchange.tasks.spark_rounds import SPLITS
+from rejoinder.ir.splits import SPLITS_DDL, RecordsSplit, split_batch
 from rejoinder.kernels.arrow.scatter import encode
 from rejoinder.secret_options import resolved, scrubbed
 
@@ -53,7 +53,7 @@ def topic_splits(session: SparkSession, name: str, options: Mapping[str, str]) -
         if option in SPARK_OPTIONS or option.startswith(PREFIX):
             reader = reader.option(SPARK_OPTIONS.get(option, option), value)
     parts = ["key", "value", "partition", "offset", "timestamp", *(["headers"] if "headers" in settings else [])]
-    return reader.load().select(*parts).mapInArrow(PackRecords(name, settings["topic"]), SPLITS)
+    return reader.load().select(*parts).mapInArrow(PackRecords(name, settings["topic"]), SPLITS_DDL)
 
 
 def records_between(session: SparkSession, name: str, options: Mapping[str, str], start: str, end: str) -> DataFrame:
@@ -80,12 +80,12 @@ def records_between(session: SparkSession, name: str, options: Mapping[str, str]
         if option == "minpartitions" or option.startswith(PREFIX):
             reader = reader.option(SPARK_OPTIONS.get(option, option), value)
     parts = ["key", "value", "partition", "offset", "timestamp", *(["headers"] if "headers" in settings else [])]
-    return reader.load().select(*parts).mapInArrow(PackRecords(name, topic), SPLITS)
+    return reader.load().select(*parts).mapInArrow(PackRecords(name, topic), SPLITS_DDL)
 
 
 @dataclass(frozen=True)
 class PackRecords:
-    """Packs records into splits of some megabytes; `modified` is the time of the newest record."""
+    """Packs records into splits of some megabytes; `time` is that of the newest record."""
 
     name: str
     topic: str
@@ -100,14 +100,7 @@ class PackRecords:
 
     def _split(self, records: pa.Table) -> pa.RecordBatch:
         newest = pc.max(records.column("timestamp")).cast(pa.int64()).as_py() or 0
-        return pa.RecordBatch.from_pydict(
-            {
-                "source": [self.name],
-                "path": [self.topic],
-                "modified": [newest // 1000],
-                "payload": [encode(records)],
-            },
-        )
+        return split_batch([RecordsSplit(self.name, self.topic, encode(records), newest // 1000)])
 
 
 def send(messages: DataFrame, owner: str, options: Mapping[str, str], headers: Mapping[str, str]) -> None:

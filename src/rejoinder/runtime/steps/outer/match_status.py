@@ -61,7 +61,7 @@ def _pairs(task: Task, stream: pa.Table, step: MatchStatus) -> tuple[pa.Table | 
     `ENTRY` identifies a left row by its run and position.
     """
     runs = task.runs(step.left.id, after=step.after)
-    matching = Matching(stream, runs, step.arrangement.key, step.left, task.max_pairs, step.output.split("/")[0])
+    matching = Matching(stream, runs, step.arrangement.key, step.left, task.max_pairs, step.user)
     tables = []
     matching, positions = matching.limited()
     stream = matching.stream
@@ -129,9 +129,8 @@ def _matches_before(task: Task, rows: pa.Table, step: MatchStatus) -> Int64:
     """Return the number of matches of each left row before the epoch."""
     runs = task.runs(step.arrangement.id, after=False)
     numbered = replaced(rows.drop_columns([OWN, CHANGE]), SEQUENCE, np.arange(rows.num_rows))
-    user = step.output.split("/")[0]
     carried = (SEQUENCE, *(i for _, i in step.fetched))
-    pairs = Matching(numbered, runs, step.key, step.arrangement, task.max_pairs, user).pairs(carried, step.paired)
+    pairs = Matching(numbered, runs, step.key, step.arrangement, task.max_pairs, step.user).pairs(carried, step.paired)
     if pairs is not None and step.condition is not None:
         pairs, _ = satisfying(pairs, step.condition)
     return totals(pairs, rows.num_rows)

@@ -65,7 +65,7 @@ def _flips(task: Task, keyed: pa.Table, step: Presence) -> pa.Table:
     runs = task.runs(step.arrangement.id, after=False)
     arranged = step.arrangement.key
     key = Key(tuple(column(n, p.type) for n, p in zip(step.keys, arranged.parts, strict=True)), arranged.null_safe)
-    matching = Matching(candidates, runs, key, step.arrangement, task.max_pairs, step.output.split("/")[0])
+    matching = Matching(candidates, runs, key, step.arrangement, task.max_pairs, step.user)
     before = matching.counts(step.filter)
     flip = (before + change > 0).astype(np.int64) - (before > 0).astype(np.int64)
     rows = np.flatnonzero(flip)

@@ -84,7 +84,7 @@ def _changing(node: Node, is_stream: Callable[[str], bool]) -> str | None:
     """Return the part of a plan that is not append-only, for a message; None if all of it is."""
     match node:
         case Scan():
-            return None if is_stream(node.relation) else f"`{node.relation}`"
+            return None if is_stream(str(node.relation)) else f"`{node.relation}`"
         case Filter() | Project() | Distinct() | Expand() | Enrich():
             return _changing(node.input, is_stream)
         case Join() if node.kind in ("inner", "semi"):

@@ -15,6 +15,7 @@ from sqlglot import exp
 
 from rejoinder.errors import UnknownName
 from rejoinder.ir.expression import Expression
+from rejoinder.ir.identities import ColumnId, column_id
 from rejoinder.ir.logical import Expand, Filter, Node, Predicate
 from rejoinder.ir.operators import is_not_null
 from rejoinder.sql.bind.scope import Column, Scope
@@ -57,8 +58,8 @@ def _repeated(root: Node, scope: Scope, starts: Expression, numbers: Iterator[in
     number = next(numbers)
     # A column id begins with the number of its input, by which `are_apart` tells the sides of a join: use that of the
     # time column.
-    input_number = starts.columns[0].split(".", 1)[0] if starts.columns else str(number)
-    name = f"{input_number}.start/{number}"
+    input_number = column_id(starts.columns[0]).input if starts.columns else number
+    name = str(ColumnId(input_number, f"start/{number}"))
     column = Column("", name, name, starts.type.value_type, hidden=True)
     return Expand(root, name, starts), scope.repeating(starts.node, column)
 

@@ -144,7 +144,7 @@ def _imposed(node: Node, identifier: str, lag: str) -> Node | None:
     match node:
         case Scan():
             name = dict(node.columns)[identifier]
-            delay = delay_of(node.relation, name, node.schema, lag, "IMPOSE_ORDER")
+            delay = delay_of(str(node.relation), name, node.schema, lag, "IMPOSE_ORDER")
             assert delay is not None
             return replace(node, imposed=tuple(sorted({**dict(node.imposed), name: delay}.items())))
         case Filter():

@@ -1,0 +1,101 @@
+"""Reads of the test driver: views as rows, changes and snapshots; watermarks, late rows, messages, state."""
+
+from __future__ import annotations
+
+import warnings
+from datetime import datetime
+from typing import Any
+
+from rejoinder.connectors.registry import sink_side
+from rejoinder.engine.definitions.definition_statements import find_sink
+from rejoinder.engine.engine import Engine
+from rejoinder.engine.executors.delivery_hosts import LocalHost
+from rejoinder.engine.maintenance.state_deletion import deletion_named
+from rejoinder.engine.statements import find_view, view_note
+from rejoinder.engine.status.explain_statements import output_watermarks, show
+from rejoinder.errors import NotCommitted, UnknownName, near_misses, with_values
+from rejoinder.formats.text.plain_rows import Row, Rows
+from rejoinder.ir.identities import SideOutput
+from rejoinder.state.reading.changelog_reader import epoch_of
+from rejoinder.state.reading.renderings import Snapshots, changes_of, snapshots_of, stream_rows, table_rows
+from rejoinder.store.commits.manifest import Manifest
+from rejoinder.store.objects.object_store import ObjectStore
+
+
+class Readings:
+    """The part of a driver that is read. `_host` has the messages that sinks sent."""
+
+    show_values: bool
+    _engine: Engine
+    _store: ObjectStore
+    _host: LocalHost
+
+    @property
+    def epoch(self) -> int:
+        """The last committed epoch; −1 before the first."""
+        return self._engine.epoch
+
+    @property
+    def _manifest(self) -> Manifest:
+        if self._engine.version.manifest is None:
+            raise NotCommitted("nothing is committed yet", hint="define a view and step")
+        return self._engine.version.manifest
+
+    @with_values
+    def table(self, view: str, *, as_of: int | datetime | None = None) -> Rows:
+        """Return the rows of a view now, or as of an epoch or a time."""
+        name, schema = find_view(self._engine, view)
+        with deletion_named(self._engine):
+            epoch = None if as_of is None else epoch_of(self._store, self._manifest, as_of)
+            return table_rows(self._store, self._manifest, name, schema, epoch)
+
+    @with_values
+    def stream(self, view: str) -> Rows:
+        """Return all changes of a view, with `_epoch`, `_emit_time` and `_undo`."""
+        name, schema = find_view(self._engine, view)
+        with deletion_named(self._engine):
+            self._warn_of_start(name)
+            return stream_rows(changes_of(self._store, self._manifest, name, schema))
+
+    @with_values
+    def tvr(self, view: str) -> Snapshots:
+        """Return the sequence of the view's snapshots."""
+        name, schema = find_view(self._engine, view)
+        with deletion_named(self._engine):
+            self._warn_of_start(name)
+            return snapshots_of(changes_of(self._store, self._manifest, name, schema))
+
+    def _warn_of_start(self, view: str) -> None:
+        note = view_note(self._engine, view)
+        if note is not None:
+            warnings.warn(note, stacklevel=4)
+
+    def watermarks(self, view: str) -> dict[str, Any]:
+        """Return the output watermarks of a view by column; that of a window is of its start.
+
+        SHOW WATERMARKS shows those of the sources.
+        """
+        name, _ = find_view(self._engine, view)
+        return output_watermarks(self._engine.version, name)
+
+    def late(self, view: str) -> list[Row]:
+        """Return the late rows of a view: input, row (as JSON), column, watermark, how far behind, undo."""
+        name, _ = find_view(self._engine, view)
+        late = str(SideOutput(name, "late"))
+        return self.table(late) if late in self._engine.dataflow.views else []
+
+    def messages(self, sink: str) -> list[Row]:
+        """Return the messages of a sink USING kafka since this driver was opened: `key`, `value` and `epoch`."""
+        named = find_sink(self._engine.version.catalog, sink)
+        if named is None or not sink_side(named).sends_messages:
+            known = [other.name for other in self._engine.version.catalog.sinks if sink_side(other).sends_messages]
+            raise UnknownName(
+                f"there is no sink `{sink}` that sends messages",
+                detail=f"sinks USING kafka: {', '.join(known) or 'none'}",
+                hint=near_misses(sink, known) or "CREATE SINK … USING kafka",
+            )
+        return list(self._host.messages.get(named.name, ()))
+
+    def arrangements(self) -> list[Row]:
+        """Return the rows of SHOW ARRANGEMENTS, as stored: a retracted row counts until a compaction."""
+        return show(self._engine, "ARRANGEMENTS")

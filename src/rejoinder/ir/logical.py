@@ -17,6 +17,7 @@ from rejoinder.ir.function_reference import PythonFunction
 from rejoinder.ir.identities import RelationId
 from rejoinder.ir.monotone import Step, simplified
 from rejoinder.ir.operators import shifted
+from rejoinder.ir.window_calls import SortColumn, WindowCall
 
 
 @dataclass(frozen=True)
@@ -225,6 +226,22 @@ class Enrich:
 
 
 @dataclass(frozen=True)
+class WindowCalls:
+    """The `columns` of the input, and the values of window functions over the rows of the same `partition`.
+
+    Rows are ordered by `order`, and rows that are equal in this by the columns of `ties`. Columns are named by their
+    identifiers, also in the calls; `calls` have identifiers of their own.
+    """
+
+    input: Node
+    columns: tuple[tuple[str, pa.DataType], ...]
+    partition: tuple[str, ...]
+    order: tuple[SortColumn, ...]
+    ties: tuple[SortColumn, ...]
+    calls: tuple[tuple[str, WindowCall], ...]
+
+
+@dataclass(frozen=True)
 class AtMostOne:
     """One row for each `key` that has rows: its row, or NULL in all other columns if it has more than one.
 
@@ -249,6 +266,7 @@ Node = (
     | Aggregate
     | Expand
     | Validity
+    | WindowCalls
     | Enrich
     | Latest
     | Records

@@ -46,6 +46,7 @@ from rejoinder.plan.operations.latest_rows import latest
 from rejoinder.plan.operations.set_operations import SET_OPERATIONS
 from rejoinder.plan.operations.union import Union
 from rejoinder.plan.operations.validity_windows import valid
+from rejoinder.plan.operations.window_functions import windowed
 
 
 class Known(dict[RelationId, Derived]):
@@ -139,6 +140,8 @@ def melt(node: Node, derived: Known) -> Block:
             return at_most_one(node, melt(node.input, derived), derived)
         case logical.Validity():
             return valid(node, melt(node.input, derived), derived)
+        case logical.WindowCalls():
+            return windowed(node, melt(node.input, derived), derived)
         case logical.Enrich():
             return enriched(node, melt(node.input, derived), derived)
         case logical.Expand():

@@ -39,6 +39,11 @@ QUERIES = {
     "distinct_values": "SELECT count(DISTINCT item) AS items, count(*) AS n FROM orders",
     "union_all": "SELECT id, item AS what FROM orders UNION ALL SELECT id, text FROM notes",
     "intersect_all": "SELECT id, item AS what FROM orders INTERSECT ALL SELECT id, text FROM notes",
+    "window_functions": "SELECT item, price, RANK() OVER (PARTITION BY country ORDER BY price DESC) AS place, "
+    "LAG(price) OVER (PARTITION BY country ORDER BY item) AS before, MAX(price) OVER (PARTITION BY country) AS most "
+    "FROM items",
+    "window_in_time": "SELECT item, rate, ROW_NUMBER() OVER (PARTITION BY TUMBLE(at, INTERVAL 1 HOUR) ORDER BY rate) "
+    "AS place FROM bids",
     "except_in_time": "SELECT item, made FROM clicks EXCEPT SELECT item, at FROM bids",
     "join_of_a_union": "SELECT c.name, u.what FROM (SELECT id, item AS what FROM orders UNION ALL "
     "SELECT id, text FROM notes) u JOIN customers c ON u.id = c.id",

@@ -1,7 +1,7 @@
 """Order inside a key: rows sorted by (key hash, order value), and ranges of order values found by binary search.
 
-An order column has timestamps, dates or integers. It is searched in place, so that a search in a memory-mapped run
-touches O(log n) of its rows. NULL sorts before every value and is within no bounds.
+An order column has timestamps, dates, integers, or sort keys (bytes, never NULL). It is searched in place, so that a
+search in a memory-mapped run touches O(log n) of its rows. NULL sorts before every value and is within no bounds.
 Cost: sorting adds one pass to the sort by hash, and a second sort only of the rows whose key is out of order.
 Searches are vectorised over needles: they loop over the steps of a binary search.
 """
@@ -17,10 +17,11 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from rejoinder.kernels.arrow.byte_keys import ByteKeys
 from rejoinder.kernels.arrow.columns import Int64, UInt64, diffs, has_diffs, hashes, single_chunk, take
 from rejoinder.kernels.arrow.hashing import Mask
 from rejoinder.kernels.arrow.probe import expand
-from rejoinder.kernels.arrow.sorting import group_starts, order_by_hash
+from rejoinder.kernels.arrow.sorting import group_starts, order_by_hash, rank_values
 
 LEAST = np.iinfo(np.int64).min
 GREATEST = np.iinfo(np.int64).max
@@ -76,7 +77,8 @@ class Ordered:
 
     table: pa.Table
     hashes: UInt64
-    values: npt.NDArray[np.signedinteger[Any]]
+    values: Any
+    """Integers, or `ByteKeys`: both are indexed by positions, and compared with others of their kind."""
     bitmap: npt.NDArray[np.uint8] | None
     offset: int
 
@@ -84,6 +86,8 @@ class Ordered:
     def of(cls, table: pa.Table, order: str) -> Ordered:
         """Prepare a table that is sorted by hash and `order`."""
         column = single_chunk(table.column(order))
+        if pa.types.is_binary(column.type):
+            return cls(table, hashes(table), ByteKeys.of(column), None, 0)
         bits = column.buffers()[0]
         bitmap = None if bits is None else np.frombuffer(bits, np.uint8)
         return cls(table, hashes(table), order_values(column), bitmap, column.offset)
@@ -104,7 +108,8 @@ class Ordered:
 def order_by_hash_and_value(keys: UInt64, column: pa.Array) -> Int64:
     """Return the positions that sort rows by hash, then by value, NULL first; stable."""
     order = order_by_hash(keys)
-    values = order_values(column).astype(np.int64)
+    is_bytes = pa.types.is_binary(column.type)
+    values = rank_values(column) if is_bytes else order_values(column).astype(np.int64)
     known = np.ones(len(order), bool)
     if column.null_count:
         known = np.asarray(column.is_valid())
@@ -187,7 +192,7 @@ def spans(needles: UInt64, run: Ordered) -> Spans:
     return met_all.select(met_all.low < met_all.high)
 
 
-def cut(run: Ordered, low: Int64, high: Int64, values: Int64 | None, *, right: bool = False) -> Int64:
+def cut(run: Ordered, low: Int64, high: Int64, values: Int64 | ByteKeys | None, *, right: bool = False) -> Int64:
     """Find the insertion points of values between positions `low` and `high` of one hash each, like `searchsorted`.
 
     Without values: the position after the NULLs; with them, there must be none. Cost: log₂ of the longest range, in

@@ -45,6 +45,19 @@ def sum_exact(before: pa.Array, values: pa.Array, diffs: Int64, starts: Int64) -
     return pa.array(sums), too_large
 
 
+def sum_frames(before: pa.Array, values: pa.Array, frames: tuple[Int64, Int64], origin: Int64) -> tuple[pa.Array, Mask]:
+    """Add the integers or decimals from `frames[0]` to `frames[1]` (exclusive) to the sum `before[origin]` of each.
+
+    The result has the type of `before`, in which NULL is zero; the mask says which sums do not fit in it.
+    """
+    sums = np.concatenate([np.zeros((len(digits := _digits(values)), 1), np.int64), np.cumsum(digits, axis=1)], axis=1)
+    totals = sums[:, frames[1]] - sums[:, frames[0]] + _digits(before)[:, origin]
+    if pa.types.is_decimal128(before.type):
+        return decimals_of(normal(totals), before.type)
+    result, too_large = integers_of(normal(totals))
+    return pa.array(result), too_large
+
+
 def _digits(values: pa.Array) -> Digits:
     if pa.types.is_decimal128(values.type):
         return digits_of_decimals(pc.fill_null(values, pa.scalar(0, values.type)) if values.null_count else values)

@@ -51,6 +51,42 @@ def sum_floats(before: pa.Array, values: Floats, diffs: Int64, starts: Int64) ->
     return _packed(digits, first, special), _shown(_nearest(digits, first), special)
 
 
+def sum_float_frames(
+    before: pa.Array, values: Floats, frames: tuple[Int64, Int64], origin: Int64
+) -> tuple[pa.Array, Floats]:
+    """Add the values from position `frames[0]` to `frames[1]` (exclusive) to the sum `before[origin]` of each frame.
+
+    Give what to keep, and the sums. `before` may have NULL: none. Cost: the prefix sums of every digit.
+    """
+    old_digits, old_positions, old_rows = _unpacked(before)
+    old_special = old_positions >= _NAN
+    parts, place = _digits(np.where(np.isfinite(values), values, 0.0))
+    used = np.concatenate([place[(parts != 0).any(axis=0)], old_positions[~old_special], [2]])
+    first, end = int(used.min()) - 2, int(used.max()) + 5
+    kept = np.zeros((end - first, len(before)), np.int64)
+    kept[old_positions[~old_special] - first, old_rows[~old_special]] = old_digits[~old_special]
+    digits = kept[:, origin]
+    for at in np.unique(used):
+        here = place == at
+        for number, part in enumerate(parts):
+            digits[at - first + number] += _between(np.where(here, part, 0), frames)
+    digits = normal(digits)[:-1].astype(np.int64)
+    kept_special = np.zeros((3, len(before)), np.int64)
+    kept_special[old_positions[old_special] - _NAN, old_rows[old_special]] = old_digits[old_special]
+    special = kept_special[:, origin]
+    for at, found in enumerate((np.isnan(values), values == np.inf, values == -np.inf)):
+        if found.any():
+            special[at] += _between(found.astype(np.int64), frames)
+    return _packed(digits, first, special), _shown(_nearest(digits, first), special)
+
+
+def _between(values: Int64, frames: tuple[Int64, Int64]) -> Int64:
+    """The sums of the values in frames. No sum of fewer than 2³¹ digits leaves 64 bits."""
+    sums = np.append(0, np.cumsum(values))
+    result: Int64 = sums[frames[1]] - sums[frames[0]]
+    return result
+
+
 def _digits(values: Floats) -> tuple[Digits, Int64]:
     """Return finite floats as three digits each, and the position of the first digit."""
     mantissa, power = np.frexp(values)

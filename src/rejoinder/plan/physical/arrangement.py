@@ -71,7 +71,7 @@ class Arrangement:
     key: Key
     schema: pa.Schema
     order: str | None = None
-    """A timestamp, date or integer column by which the rows of a key are sorted, NULL first."""
+    """A timestamp, date, integer or sort key column by which the rows of a key are sorted, NULL first."""
 
     @classmethod
     def by_row(cls, relation: RelationId, schema: pa.Schema) -> Arrangement:

@@ -1,6 +1,7 @@
 """The steps of an epoch, as frozen data. `runtime.steps` executes them, one file per step.
 
-`input` and `output` name streams: the deltas that a task has in memory. Steps that join streams are in `join_steps`.
+`input` and `output` name streams: the deltas that a task has in memory. Steps that join streams are in `join_steps`,
+those on ordered partitions in `window_steps`.
 
 `whole` marks a step of a hydration: its input is the complete relation, not a change of the arrangement's content.
 """
@@ -18,6 +19,7 @@ from rejoinder.plan.blocks.accumulators import Accumulator
 from rejoinder.plan.physical.arrangement import Arrangement, Key
 from rejoinder.plan.physical.join_steps import Coverage, Lookup, MatchStatus, Presence
 from rejoinder.plan.physical.retention_bound import Retention
+from rejoinder.plan.physical.window_steps import Window
 from rejoinder.watermarks.formula import Formula
 
 Outputs = tuple[tuple[str, Expression], ...]
@@ -277,5 +279,5 @@ class Emit:
 
 
 Stateless = OnTime | Derive | Check | Send | Record | Clip | Sweep | Emit
-Stateful = Arrange | Upsert | Distinct | IntersectExcept | AtMostOne | Aggregate | Validity | Enrich | Hold
+Stateful = Arrange | Upsert | Distinct | IntersectExcept | AtMostOne | Aggregate | Validity | Window | Enrich | Hold
 Step = Stateless | Stateful | Lookup | Presence | MatchStatus | Coverage

@@ -27,6 +27,7 @@ from rejoinder.ir.logical import (
     Scan,
     SetOperation,
     Validity,
+    WindowCalls,
 )
 from rejoinder.plan.operations.set_operations import SET_OPERATIONS
 from rejoinder.plan.time.finality import column_types
@@ -47,7 +48,7 @@ def _keys(node: Node, catalog: Catalog) -> list[Ids]:
             source = catalog.find(str(node.relation))
             named = source.primary_key if isinstance(source, Source) and source.kind == "table" else ()
             return [frozenset(i for i, name in node.columns if name in named)] if named else []
-        case Filter() | Validity() | Enrich():
+        case Filter() | Validity() | Enrich() | WindowCalls():
             return _keys(node.input, catalog)
         case Project():
             return [key for inner in _keys(node.input, catalog) for key in _renamed(inner, node)]

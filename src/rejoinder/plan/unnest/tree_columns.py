@@ -25,6 +25,7 @@ from rejoinder.ir.logical import (
     Scan,
     SetOperation,
     Validity,
+    WindowCalls,
 )
 from rejoinder.plan.blocks.normal_form import rewritten
 
@@ -53,6 +54,8 @@ def columns_of(node: Node) -> Types:
             return {**columns_of(node.input), node.output: node.elements.type.value_type}
         case Validity():
             return {**dict(node.columns), node.end: dict(node.columns)[node.time]}
+        case WindowCalls():
+            return {**dict(node.columns), **{i: call.type for i, call in node.calls}}
         case Enrich():
             return {**columns_of(node.input), **{i: kind for i, _, kind in node.answers}}
         case Records():

@@ -41,6 +41,7 @@ from rejoinder.ir.logical import (
     Project,
     SetOperation,
     Validity,
+    WindowCalls,
 )
 from rejoinder.ir.operators import coalesce
 from rejoinder.plan.unnest.domains import domain_of, linked, same
@@ -144,6 +145,8 @@ class _Pulling:
                 return self._expand(node)
             case Validity():
                 return self._validity(node)
+            case WindowCalls():
+                return self._window_calls(node)
             case _:
                 raise _not_below(type(node).__name__.lower(), free_columns(node))
 
@@ -233,6 +236,18 @@ class _Pulling:
         types = tuple((i, e.type) for i, e in columns)
         partition = (*node.partition, *(i for i, _ in keys))
         root = Validity(Project(p.root, tuple(columns)), types, partition, node.time, node.end)
+        return Pulled(root, identity(columns_of(node)), links)
+
+    def _window_calls(self, node: WindowCalls) -> Pulled:
+        """Compute window functions for each value of the linked columns, which become columns of the partition."""
+        p, keys, links = self._keyed(node.input, identity(dict(node.columns)).values())
+        columns = [*((i, p.columns[i]) for i, _ in node.columns), *keys]
+        root = replace(
+            node,
+            input=Project(p.root, tuple(columns)),
+            columns=tuple((i, e.type) for i, e in columns),
+            partition=(*node.partition, *(i for i, _ in keys)),
+        )
         return Pulled(root, identity(columns_of(node)), links)
 
     def _join(self, node: Join) -> Pulled:

@@ -26,6 +26,7 @@ from rejoinder.plan.physical.steps import (
     Upsert,
     Validity,
 )
+from rejoinder.plan.physical.window_steps import Window
 from rejoinder.runtime.steps.aggregate import aggregate
 from rejoinder.runtime.steps.arrange import arrange
 from rejoinder.runtime.steps.at_most_one import at_most_one
@@ -47,6 +48,7 @@ from rejoinder.runtime.steps.time.on_time import on_time
 from rejoinder.runtime.steps.time.sweep import sweep
 from rejoinder.runtime.steps.time.validity import validity
 from rejoinder.runtime.steps.upsert import upsert
+from rejoinder.runtime.steps.windows.window import window
 from rejoinder.runtime.task import Task
 
 STEP_FUNCTIONS: dict[type[Step], Callable[[Task, Any], None]] = {
@@ -71,4 +73,5 @@ STEP_FUNCTIONS: dict[type[Step], Callable[[Task, Any], None]] = {
     Sweep: sweep,
     Upsert: upsert,
     Validity: validity,
+    Window: window,
 }

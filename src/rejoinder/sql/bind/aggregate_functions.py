@@ -9,6 +9,7 @@ from sqlglot import exp
 
 from rejoinder.errors import InvalidSql
 from rejoinder.ir.expression import Expression
+from rejoinder.sql.bind.windows.window_syntax import operands
 from rejoinder.sql.functions.aggregates import (
     AGGREGATES,
     AggregateCall,
@@ -45,13 +46,19 @@ def is_aggregate(node: exp.Expr) -> bool:
 
 
 def aggregates_in(node: exp.Expr) -> Iterator[exp.Expr]:
-    """The outermost aggregate calls of an expression; those of subqueries and of window functions are not its own."""
+    """Yield the outermost aggregate calls of an expression, without those in subqueries.
+
+    A window function is not one, but its arguments can contain some.
+    """
 
     def is_foreign(inner: exp.Expr) -> bool:
         return isinstance(inner, exp.Query | exp.Window) or is_aggregate(inner)
 
     for part in node.walk(prune=is_foreign):
-        if is_aggregate(part):
+        if isinstance(part, exp.Window):
+            for operand in operands(part):
+                yield from aggregates_in(operand)
+        elif is_aggregate(part):
             yield part
 
 

@@ -18,7 +18,7 @@ from rejoinder.host.caps import cap_reached, caps
 from rejoinder.ir.catalog import Catalog, Source, View
 from rejoinder.ir.expression import Expression, column
 from rejoinder.ir.identities import side_output
-from rejoinder.ir.logical import Distinct, Emission, Node, Project, Query, Scan, Window
+from rejoinder.ir.logical import Distinct, Emission, Filter, Node, Project, Query, Scan, Window
 from rejoinder.plan.operations.set_operations import SET_OPERATIONS
 from rejoinder.plan.operations.side_outputs import readable
 from rejoinder.plan.unnest.unnesting import unnest
@@ -47,6 +47,8 @@ from rejoinder.sql.bind.set_queries import bind_set_operation, refuse_incomparab
 from rejoinder.sql.bind.subqueries.conditions import bind_where
 from rejoinder.sql.bind.subqueries.join_conditions import combine_with_subqueries
 from rejoinder.sql.bind.subqueries.subquery_values import without_subqueries
+from rejoinder.sql.bind.windows.select_windows import SelectWindows, bind_qualify, no_windows
+from rejoinder.sql.bind.windows.window_syntax import has_windows, with_named_windows
 from rejoinder.sql.functions.expression_compiler import compile_expression, compile_window, output_name
 from rejoinder.sql.functions.time.windows import ColumnBounds, ends_of_column
 from rejoinder.sql.parse.clauses import (
@@ -156,7 +158,7 @@ class Binder:
     def select(self, node: exp.Select, ctes: Ctes) -> Query:
         """Bind SELECT … FROM … WHERE …."""
         root, scope = self.sources(node, ctes)
-        node = resolve_emit_time(node, scope)
+        node = resolve_emit_time(with_named_windows(node), scope)
         where = node.args.get("where")
         root, scope = repeat_rows(root, scope, [where, node.args.get("group"), *node.expressions], self.numbers)
         if where is not None:
@@ -167,10 +169,20 @@ class Binder:
             if node.args.get("having"):
                 root, scope = bind_where(self, root, scope, node.args["having"].this, ctes)
         root, scope, node = without_subqueries(self, root, scope, node, ctes)
-        outputs = self.outputs(node, scope)
+        functions = SelectWindows(root, scope, self.numbers) if has_windows(node) else None
+        if functions is not None:
+            node, scope = functions.rewritten(node), functions.scope
+        elif node.args.get("qualify"):
+            raise no_windows(node)
+        outputs, windows = self.outputs(node, scope), self.windows(node, scope)
+        if functions is not None:
+            predicates = bind_qualify(node, scope)
+            ends = [end for window in windows.values() for end in (window.start, window.end)]
+            root = functions.plan([*(e for _, e in outputs), *ends, *(p.expression for p in predicates)])
+            root = Filter(root, predicates) if predicates else root
         distinct = node.args.get("distinct")
         if distinct is None:
-            return Query(root, outputs, self.windows(node, scope))
+            return Query(root, outputs, windows)
         if distinct.args.get("on"):
             raise Unsupported("DISTINCT ON is not supported", detail=text_of(node), hint=ONE_OF_EACH)
         return self.distinct(Query(root, outputs))

@@ -24,6 +24,7 @@ from rejoinder.ir.logical import Aggregate, Call, Node, Project, Validity
 from rejoinder.sql.bind.aggregate_functions import Aggregated, aggregates_in, bind_call, is_aggregate, read_call
 from rejoinder.sql.bind.distinct_aggregates import DistinctAggregates
 from rejoinder.sql.bind.scope import Column, Scope
+from rejoinder.sql.bind.windows.window_syntax import with_operands
 from rejoinder.sql.functions import output_names
 from rejoinder.sql.functions.aggregates import Primitive
 from rejoinder.sql.functions.expression_compiler import compile_expression, compile_validity_time, compile_window
@@ -81,8 +82,8 @@ class _Groups:
     def bind(self) -> tuple[Node, Scope, exp.Select]:
         having = self.node.args.get("having")
         aggregates = [call for item in self.items for call in aggregates_in(item)]
-        if having is not None:
-            aggregates += aggregates_in(having.this)
+        for clause in (having, self.node.args.get("qualify")):
+            aggregates += [] if clause is None else aggregates_in(clause.this)
         if self.node.args.get("group") is None and not aggregates:
             raise InvalidSql(
                 "HAVING without an aggregate or a GROUP BY",
@@ -92,10 +93,14 @@ class _Groups:
         self._bind_keys()
         listed = [self._named(item) for item in self.items]
         condition = None if having is None else self._rewritten(having.this, aliases=True)
+        qualify = self.node.args.get("qualify")
+        qualified = None if qualify is None else self._rewritten(qualify.this, aliases=True)
         root = Project(self._valid(self._aggregate()), self._outputs())
         select = exp.Select(expressions=listed, distinct=self.node.args.get("distinct"))
         if condition is not None:
             select.set("having", exp.Having(this=condition))
+        if qualified is not None:
+            select.set("qualify", exp.Qualify(this=qualified))
         return root, self._scope(), select
 
     # -- GROUP BY -----------------------------------------------------------------------------------------------------
@@ -240,7 +245,7 @@ class _Groups:
 
         def swap(part: exp.Expr) -> exp.Expr:
             if isinstance(part, exp.Window):
-                raise unsupported(part)
+                return with_operands(part, lambda operand: self._rewritten(operand, aliases=aliases))
             if is_aggregate(part):
                 return _reference(self._result(part))
             key = self._key_of(part)

@@ -89,8 +89,8 @@ def unsupported(node: exp.Expr) -> errors.Unsupported:
     if isinstance(node, exp.Window):
         return refuse(
             node,
-            "window functions are not supported",
-            "GROUP BY in a subquery and join it; LATEST(TABLE …, DESCRIPTOR(key)) gives the last row of each key",
+            "a window function is not supported here",
+            "window functions stand in SELECT and QUALIFY; elsewhere, compute them in a subquery",
         )
     if isinstance(node, exp.Query) or (isinstance(node, exp.Exists) and isinstance(node.this, exp.Query)):
         return refuse(node, "a subquery in an expression is not supported", "join it in FROM")

@@ -34,7 +34,9 @@ ONE_OF_EACH = "LATEST(TABLE name, DESCRIPTOR(key), DESCRIPTOR(time)) in FROM giv
 _SET_OPERATION = frozenset({"this", "expression", "distinct", "with"})
 # Hints are advice about how to run a query; they never change its rows.
 _READ: dict[type[exp.Expr], frozenset[str]] = {
-    exp.Select: frozenset({"expressions", "from", "joins", "where", "group", "having", "distinct", "with", "hint"}),
+    exp.Select: frozenset(
+        {"expressions", "from", "joins", "where", "group", "having", "qualify", "windows", "distinct", "with", "hint"}
+    ),
     exp.Union: _SET_OPERATION,
     exp.Intersect: _SET_OPERATION,
     exp.Except: _SET_OPERATION,
@@ -57,9 +59,7 @@ def refuse_unread_clauses(node: exp.Expr) -> None:
 def _hint(clause: str) -> str:
     if clause in ("order", "limit"):
         return "a view has no order; use ORDER BY and LIMIT in the SELECT that reads it"
-    if clause == "qualify":
-        return ONE_OF_EACH
-    return "a view has SELECT, DISTINCT, FROM, JOIN, WHERE, GROUP BY, HAVING, WITH and UNION"
+    return "a view has SELECT, DISTINCT, FROM, JOIN, WHERE, GROUP BY, HAVING, QUALIFY, WINDOW, WITH and UNION"
 
 
 def refuse_subqueries(node: exp.Expr) -> None:

@@ -222,7 +222,7 @@ class TestRefusals:
             ("now()", "`now` is not supported in a view", "take the time from a column"),
             ("current_timestamp()", "`current_timestamp` is not supported in a view", "take the time from a column"),
             ("sum(i)", "aggregate `sum`", "GROUP BY"),
-            ("row_number() over (order by i)", "window functions", "GROUP BY in a subquery"),
+            ("row_number() over (order by i)", "a window function is not supported here", "QUALIFY"),
             ("(select 1)", "a subquery", "join it"),
             ("exp(d)", "its last digit differs", None),
             ("ts - ts", "an interval", "timestampdiff"),

@@ -64,7 +64,6 @@ def test_another_watermark_expression_is_answered_with_our_spelling(expression: 
         ("SELECT k, COLLECT_LIST(n) AS n FROM s GROUP BY k", "lists of values"),
         ("SELECT k, max_by(n, ts) AS n FROM s GROUP BY k", "LATEST(TABLE name"),
         ("SELECT k FROM s PARTITION BY n", "join keys"),
-        ("SELECT k, n FROM s QUALIFY row_number() OVER (PARTITION BY k ORDER BY n) = 1", "LATEST(TABLE name"),
         ("SELECT * FROM s MATCH_RECOGNIZE (PARTITION BY k PATTERN (A B))", "join the stream with itself"),
         ("SELECT * FROM TABLE(SESSION(TABLE s, DESCRIPTOR(ts), INTERVAL '5' MINUTES))", "session windows"),
         ("SELECT session_window(ts, '5 minutes') AS w FROM s", "session windows"),

@@ -32,6 +32,7 @@ from rejoinder.ir.logical import (
     Scan,
     SetOperation,
     Validity,
+    WindowCalls,
 )
 from rejoinder.plan.operations.set_operations import SET_OPERATIONS
 from rejoinder.sql.parse.clauses import text_of
@@ -105,3 +106,5 @@ def _changing(node: Node, is_stream: Callable[[str], bool]) -> str | None:
             return "LATEST"
         case Validity():
             return "a validity window"
+        case WindowCalls():
+            return "a window function"

@@ -1,0 +1,1 @@
+"""Window functions on sorted rows: slices of ordered runs, frames, values of calls. Pure NumPy and Arrow."""

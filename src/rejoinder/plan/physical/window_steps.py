@@ -1,0 +1,74 @@
+"""The steps on ordered partitions, as frozen data: window functions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from rejoinder.ir.expression import Expression
+from rejoinder.ir.window_calls import Reach, SortColumn, WindowCall
+from rejoinder.plan.physical.arrangement import Arrangement
+
+
+@dataclass(frozen=True)
+class Sorting:
+    """The order of rows in a partition, as sort keys: bytes that compare as the rows do."""
+
+    columns: tuple[SortColumn, ...]
+    """The columns of ORDER BY."""
+    floor: Expression
+    """The part of a key that all rows of a partition share."""
+    group: Expression
+    """The part that all rows of a partition with equal order values share."""
+    key: Expression
+    """The key of a row: rows that have the same one are equal."""
+
+    @property
+    def compared(self) -> tuple[tuple[str, ...], bool]:
+        """The names of the columns, and whether the first one descends."""
+        return tuple(column.name for column in self.columns), bool(self.columns) and self.columns[0].descending
+
+
+@dataclass(frozen=True)
+class Window:
+    """Give each row of a partition the values of window functions.
+
+    The arrangement holds the rows with these values, by partition and in the order of their keys: the columns of the
+    input, `payload` of them, the key, a number that tells equal rows apart, and the values of `calls`. `views` are
+    named when a sum overflows. `whole`: the input is everything there is (in a hydration).
+    """
+
+    input: str
+    output: str
+    arrangement: Arrangement
+    payload: tuple[str, ...]
+    sorting: Sorting
+    calls: tuple[tuple[str, WindowCall], ...]
+    views: tuple[str, ...]
+    whole: bool = False
+
+    @property
+    def reach(self) -> Reach:
+        """How far a change reaches."""
+        return Reach.of(tuple(call for _, call in self.calls))
+
+    @property
+    def result_schema(self) -> pa.Schema:
+        """The values of the calls, and what else running ones keep."""
+        return result_schema(self.calls)
+
+    @property
+    def running_names(self) -> list[str]:
+        """The columns that running calls make."""
+        return list(result_schema([(name, call) for name, call in self.calls if call.is_running]).names)
+
+
+def result_schema(calls: Iterable[tuple[str, WindowCall]]) -> pa.Schema:
+    """The columns of window calls."""
+    fields = []
+    for name, call in calls:
+        fields.append((name, call.type))
+        fields += [(name + suffix, kind) for suffix, kind in call.hidden]
+    return pa.schema(fields)

@@ -1,0 +1,1 @@
+"""Steps on ordered partitions: window functions, and the first rows of each partition."""

@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from rejoinder.ir import logical
 from rejoinder.ir.expression import Expression, column
+from rejoinder.ir.identities import RelationId
 from rejoinder.ir.nodes import Call, Column
 from rejoinder.ir.scalar_operation import ScalarOperation
 from rejoinder.ir.window_calls import SortColumn, WindowCall
@@ -99,7 +100,7 @@ class WindowFunctions(Operation):
         state = self._in_order(made)
         payload = made.blocks[0].schema
         at = rounds.deliver(inputs, state.key)
-        change = rounds.stream(made.name)
+        change = rounds.stream(made.id)
         step = Window(
             at.stream,
             change,
@@ -107,12 +108,12 @@ class WindowFunctions(Operation):
             tuple(payload.names),
             self.order.sorting(payload),
             self.calls,
-            rounds.program.readers(made.name),
+            rounds.program.readers(made.id),
             whole=whole,
         )
         rounds.add(at.round, step)
-        rounds.fragments[made.name] = [Fragment(at.round, change, state.key.text, hashed=True)]
-        rounds.arrange(made.name, check=False)
+        rounds.fragments[made.id] = [Fragment(at.round, change, state.key.text, hashed=True)]
+        rounds.arrange(made.id, check=False)
 
     def frontier(self, frontiers: Frontiers, made: Derived, name: str) -> Formula | None:
         """Of columns of the partition, that of the rows: whatever else a row has can change with its partition."""
@@ -150,7 +151,7 @@ class WindowFunctions(Operation):
         )
 
     def _in_order(self, made: Derived) -> Arrangement:
-        return Arrangement(made.name, self.order.key(made.schema), made.schema, ORDER)
+        return Arrangement(made.id, self.order.key(made.schema), made.schema, ORDER)
 
 
 def _described(call: WindowCall, labels: dict[str, str]) -> str:
@@ -158,7 +159,7 @@ def _described(call: WindowCall, labels: dict[str, str]) -> str:
     return call.function if "rank" in call.function else f"{call.function}({argument})"
 
 
-def windowed(node: logical.WindowCalls, block: Block, known: dict[str, Derived]) -> Block:
+def windowed(node: logical.WindowCalls, block: Block, known: dict[RelationId, Derived]) -> Block:
     """The block that reads the rows of a block with the values of window functions."""
     names = {identifier: f"c{at}" for at, (identifier, _) in enumerate(node.columns)}
 

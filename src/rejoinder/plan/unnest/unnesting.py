@@ -73,7 +73,7 @@ def unnest(node: Node, numbers: Iterator[int]) -> Node:
             return _dependent(left, node.right, node.predicates, node.kind, numbers)
         right = unnest(node.right, numbers)
         if node.kind == "left" and not node.predicates and isinstance(right, Project) and _is_one_row(right.input):
-            total = Pulled.of(right.input).projected(right.outputs)
+            total = Pulled.of(_only_values(right)).projected(right.outputs)
             return _Pulling(left, numbers).joined(total, (), "inner")
         return replace(node, left=left, right=right)
     inner = with_inputs(node, [unnest(part, numbers) for part in inputs_of(node)])
@@ -410,6 +410,18 @@ def _is_one_row(node: Node) -> bool:
             return not any(e.can_fail for _, e in node.outputs) and _is_one_row(node.input)
         case _:
             return False
+
+
+def _only_values(node: Project) -> Node:
+    """The row that a projection reads, without its other columns, so that it changes only if these values do.
+
+    The row of an aggregate has the number of rows, too, and every row of the outer query meets it when it changes.
+    """
+    types = columns_of(node.input)
+    read = {i: types[i] for i in dict.fromkeys(i for _, e in node.outputs for i in e.columns)}
+    if not read:
+        return node.input
+    return Distinct(Project(node.input, tuple(identity(read).items())), tuple(read.items()))
 
 
 def _not_below(operation: str, columns: Iterable[str]) -> Unsupported:

@@ -63,7 +63,12 @@ def _arms(node: exp.Or) -> list[exp.Expr]:
 
 
 def _joined(arms: list[list[exp.Expr]]) -> exp.Expr:
-    return exp.or_(*(exp.and_(*(part.copy() for part in arm)) for arm in arms))
+    ands = [exp.and_(*(_enclosed(part.copy(), exp.Or) for part in arm), wrap=False) for arm in arms]
+    return exp.or_(*(_enclosed(arm, exp.And) for arm in ands), wrap=False)
+
+
+def _enclosed(node: exp.Expr, kind: type[exp.Expr]) -> exp.Expr:
+    return exp.paren(node, copy=False) if isinstance(node, kind) else node
 
 
 def _key(part: exp.Expr) -> str:

@@ -12,10 +12,11 @@ import pyarrow as pa
 
 from rejoinder.engine.engine import Engine
 from rejoinder.engine.statements import execute
+from rejoinder.ir.splits import RowsSplit, split_batch
 from rejoinder.kernels.arrow.scatter import encode
 from rejoinder.plan.join import delta_paths
 from rejoinder.sql.statements.statement_parser import parse_statements
-from rejoinder.state.executor import LocalExecutor, split_batch
+from rejoinder.state.executor import LocalExecutor
 from rejoinder.store.objects.object_store import open_store
 
 ROWS, EPOCHS, MICROS = 100_000, 10, 60_000_000
@@ -41,10 +42,10 @@ def seconds(keys: int, rows_per_key: int) -> float:
     return time.process_time() - start
 
 
-def _rows(side: str, epoch: int, keys: int, numbers: np.random.Generator) -> tuple[str, None, int, bytes]:
+def _rows(side: str, epoch: int, keys: int, numbers: np.random.Generator) -> RowsSplit:
     times = epoch * MICROS + np.sort(numbers.integers(0, MICROS, ROWS))
     columns = {"k": numbers.integers(0, keys, ROWS), "v": np.arange(ROWS)}
-    return side, None, 0, encode(pa.table({**columns, "ts": pa.array(times, pa.timestamp("us", tz="UTC"))}))
+    return RowsSplit(side, encode(pa.table({**columns, "ts": pa.array(times, pa.timestamp("us", tz="UTC"))})))
 
 
 if __name__ == "__main__":

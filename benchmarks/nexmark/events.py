@@ -1,8 +1,9 @@
 """The events of Nexmark: people, auctions and bids of an online auction, from a seed, column by column.
 
-Of 50 consecutive events, 1 is a person, 3 are auctions and 46 are bids. Ids rise with the events. Half of the bids go to
-one hot auction per hundred, three quarters of bids and auctions come from one hot person per hundred; the others refer
-to recent auctions and people. Event times rise evenly; with `disorder_ms`, events arrive out of order by up to that much.
+Of 50 consecutive events, 1 is a person, 3 are auctions and 46 are bids. Ids rise with the events. Half of the bids go
+to one hot auction per hundred, three quarters of bids and auctions come from one hot person per hundred; the others
+refer to recent auctions and people. Event times rise evenly; with `disorder_ms`, events arrive out of order by up to
+that much.
 """
 
 from __future__ import annotations
@@ -25,7 +26,18 @@ HOT = 100
 """One of so many ids is hot."""
 ACTIVE_PEOPLE, OPEN_AUCTIONS = 1000, 100
 STATES = ["AZ", "CA", "ID", "OR", "WA", "WY"]
-CITIES = ["Phoenix", "Los Angeles", "San Francisco", "Boise", "Portland", "Bend", "Redmond", "Seattle", "Kent", "Cheyenne"]
+CITIES = [
+    "Phoenix",
+    "Los Angeles",
+    "San Francisco",
+    "Boise",
+    "Portland",
+    "Bend",
+    "Redmond",
+    "Seattle",
+    "Kent",
+    "Cheyenne",
+]
 FIRST_NAMES = ["Peter", "Paul", "Luke", "John", "Saul", "Vicky", "Kate", "Julie", "Sarah", "Deiter", "Walter"]
 LAST_NAMES = ["Shultz", "Abrams", "Spencer", "White", "Bartels", "Walton", "Smith", "Jones", "Noris"]
 HOT_CHANNELS = ["Google", "Facebook", "Baidu", "Apple"]
@@ -129,7 +141,8 @@ def _last_person(number: Numbers) -> Numbers:
 def _last_auction(number: Numbers) -> Numbers:
     """The last auction up to each event, counted from 0; 0 before the first."""
     within = np.clip(number % GROUP - PEOPLE, -1, AUCTIONS - 1)
-    return np.maximum(number // GROUP * AUCTIONS + within, 0)
+    last: Numbers = np.maximum(number // GROUP * AUCTIONS + within, 0)
+    return last
 
 
 def _person(rng: np.random.Generator, number: Numbers, *, hot: int) -> Numbers:

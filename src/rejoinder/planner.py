@@ -1,12 +1,18 @@
-"""From the catalog to the dataflow: bind every view and plan it."""
+"""From the catalog to the dataflow: bind every view and plan it.
+
+A flow is planned again with every definition and with new statistics. A view whose text and earlier relations are the
+same objects as before is not bound again.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import lru_cache
 
 from rejoinder.errors import Unsupported
-from rejoinder.ir.catalog import Catalog
+from rejoinder.ir.catalog import Catalog, Index, Relation, View
 from rejoinder.ir.identities import RelationId
+from rejoinder.ir.logical import Query
 from rejoinder.plan.join.fan_out import Statistics
 from rejoinder.plan.physical.dataflow import Dataflow
 from rejoinder.plan.planning import Plan, Planning
@@ -22,9 +28,32 @@ def plan(catalog: Catalog, statistics: Mapping[str, Statistics]) -> Plan:
 
 def _plan(catalog: Catalog, statistics: Mapping[str, Statistics]) -> Plan:
     planning = Planning({source.name: with_expressions(source) for source in catalog.sources})
-    for view in catalog.views:
-        planning.add(view.name, bind_view(view, catalog, planning.forgetting), view.reading)
+    for position, view in enumerate(catalog.relations):
+        if isinstance(view, View):
+            known = _Relations(catalog.relations[: position + 1])
+            query = _bound(known, catalog.indexes, frozenset(planning.not_inlined))
+            planning.add(view.name, query, view.reading)
     return planning.plan(catalog, statistics)
+
+
+class _Relations(tuple[Relation, ...]):
+    """Relations that are equal only to the same objects, so that comparing them costs nothing."""
+
+    __slots__ = ()
+
+    def __hash__(self) -> int:
+        return hash(tuple(map(id, self)))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Relations) and tuple(map(id, self)) == tuple(map(id, other))
+
+
+@lru_cache(maxsize=512)
+def _bound(relations: _Relations, indexes: tuple[Index, ...], kept: frozenset[str]) -> Query:
+    """Bind the last of some relations, a view that reads only earlier ones."""
+    view = relations[-1]
+    assert isinstance(view, View)
+    return bind_view(view, Catalog(tuple(relations), indexes), kept)
 
 
 def refuse_products(
@@ -34,10 +63,10 @@ def refuse_products(
     max_pairs: int,
     net_rows: Callable[[str], int],
 ) -> None:
-    """Refuse a new view in which every row of one input meets every row of another, if they are too many already.
+    """Raise `Unsupported` for a new view that joins every row with every row, if there are too many pairs already.
 
-    Statistics count rows that are gone until a merge nets them. `net_rows` counts the rows of an arrangement that are
-    left; it is called only where the statistics alone would refuse.
+    Statistics also count retracted rows until compaction removes them. `net_rows` counts the remaining rows of an
+    arrangement; it is called only if the statistics alone would refuse the view.
     """
     rows: dict[RelationId, int] = {}
     for arrangement in present.arrangements:

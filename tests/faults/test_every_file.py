@@ -16,10 +16,12 @@ import pytest
 from rejoinder.engine.version import named_files
 from rejoinder.errors import Corrupt, RejoinderError, SinkFailed
 from rejoinder.store.commits.manifest import Manifest
+from tests.deep import DEEP
 from tests.faults.damage import EPOCHS, Flow, build, cut, delete, files, flip, refusal
 from tests.faults.test_damage import copied, shrink
 
 PARTS = 4
+WAYS = (flip, cut, delete)
 
 
 class Built(NamedTuple):
@@ -66,13 +68,15 @@ def names_it(error: RejoinderError, path: Path) -> bool:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("part", range(PARTS))
-@pytest.mark.parametrize("damage", [flip, cut, delete])
-def test_every_file(built: Built, damage: Any, part: int, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("turn", [0, *(pytest.param(turn, marks=DEEP) for turn in range(1, len(WAYS)))])
+def test_every_file(built: Built, turn: int, part: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In one of the ways; in `make test-deep` in all of them."""
     shrink(monkeypatch)
     newest = Manifest.from_bytes(max((built.folder / "state/manifests").glob("*.json")).read_bytes())
     needed = {built.folder / "state" / name for name in named_files(newest)}
     seen: Counter[tuple[str, str]] = Counter()
-    for path in files(built.folder)[part::PARTS]:
+    for number, path in enumerate(files(built.folder)[part::PARTS]):
+        damage = WAYS[(number + turn) % len(WAYS)]
         damage(path, Random(path.name))
         error = built.damaged()
         kind = path.relative_to(built.folder).parts[1]

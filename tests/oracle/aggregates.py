@@ -26,7 +26,15 @@ SPECS = (
     SourceSpec("c", "TABLE", {"id": SMALL, "z": WIDE, "d": _KIND["DATE"], "t": _KIND["TIMESTAMP"]}, ("id",)),
 )
 CALLS = {
-    "integer": ("sum({0})", "avg({0})", "count(DISTINCT {0})", "sum(DISTINCT {0})", "min({0})", "sum({0} * 2) + 1"),
+    "integer": (
+        "sum({0})",
+        "avg({0})",
+        "count(DISTINCT {0})",
+        "sum(DISTINCT {0})",
+        "min({0})",
+        "sum({0} * 2) + 1",
+        "regr_count({0}, {0})",
+    ),
     "decimal": ("sum({0})", "sum(DISTINCT {0})", "max({0})"),
     "float": ("sum({0})", "min({0})", "max({0})", "count(DISTINCT {0})"),
     "truth": ("bool_and({0})", "bool_or({0})", "count_if({0})", "min({0})"),

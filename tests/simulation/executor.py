@@ -10,7 +10,7 @@ from typing import Protocol, TypeVar
 import pyarrow as pa
 
 from rejoinder.engine.executors.delivery_hosts import LocalHost
-from rejoinder.ir.splits import Split, split_batch
+from rejoinder.ir.splits import FileSplit, Split, split_batch, splits_in
 from rejoinder.runtime.bucket_rounds import BucketRound, EpochWork, ScanRound, by_bucket, exchange_batch
 from rejoinder.runtime.task import Report
 from rejoinder.state.executor import LocalExecutor, reports_from
@@ -43,7 +43,8 @@ class SimulatedExecutor(LocalExecutor):
         listed = list(splits)
         line = self._line()
         if line is not None:
-            line.took([path for batch in listed for path in batch.column(1).to_pylist() if path is not None])
+            read = [split for batch in listed for split in splits_in(batch)]
+            line.took([split.path for split in read if isinstance(split, FileSplit)])
         return self._run(work, listed)
 
     def run_listed(self, work: EpochWork, splits: Sequence[Split]) -> dict[int, Report]:

@@ -56,6 +56,7 @@ sum(i8); sum(i); sum(i8 + 1); sum(f); sum(p); sum(wide); sum(DISTINCT i8); sum(D
 avg(i8); avg(i); avg(l); avg(f); avg(p); avg(wide); avg(DISTINCT i); avg(DISTINCT p); mean(i); avg(p * p)
 min(i8); min(l); min(f); min(d); min(p); min(s); min(dt); min(ts); min(b); min(DISTINCT i); min(i + l)
 max(i8); max(l); max(f); max(d); max(p); max(s); max(dt); max(ts); max(b); max(DISTINCT i); max(i8 * 2)
+regr_count(i, l); regr_count(p, d); regr_count(i8, f) FILTER (WHERE b); regr_count(i, i) + 1
 bool_and(b); bool_or(b); every(b); some(b); count_if(b); count_if(i > 0); bool_and(i > 0)
 count(*) FILTER (WHERE i > 0); sum(p) FILTER (WHERE b); count(DISTINCT s) FILTER (WHERE i > 0); avg(i) FILTER (WHERE b)
 sum(i) + 1; sum(i) / count(*); sum(p) / count(p); avg(p) + 1; max(l) - min(l); CAST(avg(i) AS INT); -sum(i)

@@ -20,8 +20,10 @@ class Caps:
     max_sql_depth: int = 250  # nested brackets and CASEs
     max_sql_operators: int = 6_000  # consecutive operators of one expression
     max_query_relations: int = 500  # that one query reads, with its views and CTEs expanded
+    max_grouping_sets: int = 4_096  # of one GROUP BY, with ROLLUP and CUBE expanded
     max_join_inputs: int = 128  # of one join, with the joins of views and subqueries in it
     max_rounds: int = 128  # of an epoch; each is a stage on Spark
+    max_repeated_rows: int = 50_000_000  # that explode, HOP or grouping sets make in one step of a task
     max_value_length: int = 64 << 20  # characters of a string or items of an array that a function returns
     max_file_bytes: int = 8 << 30  # of one file after decompression
     max_file_ratio: int = 1_000  # of the decompressed to the stored size, for files larger than 256 MiB decompressed

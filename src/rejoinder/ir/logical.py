@@ -185,6 +185,8 @@ class Aggregate:
     input: Node
     keys: tuple[tuple[str, Expression], ...]
     calls: tuple[tuple[str, Call], ...]
+    session: tuple[str, int] | None = None
+    """Of groups by the start of a session: the call that is the largest time of a group, and the gap."""
 
 
 @dataclass(frozen=True)
@@ -211,6 +213,25 @@ class Validity:
     """From when a version is valid."""
     end: str
     """The id of the added column: the next later time of the same partition, or the maximum of the type."""
+
+
+@dataclass(frozen=True)
+class Session:
+    """The columns of the input and the start of each row's session. Rows whose time is NULL are left out.
+
+    A session is a chain of times of one partition, each at most a gap after the one before it.
+    """
+
+    input: Node
+    columns: tuple[tuple[str, pa.DataType], ...]
+    """Ids and types of the input's columns."""
+    partition: tuple[str, ...]
+    """The key of the sessions."""
+    time: str
+    gap: int
+    """The longest distance of two times of a session, in the unit of the time."""
+    start: str
+    """The id of the added column: the first time of the session."""
 
 
 @dataclass(frozen=True)
@@ -266,6 +287,7 @@ Node = (
     | Aggregate
     | Expand
     | Validity
+    | Session
     | WindowCalls
     | Enrich
     | Latest
@@ -296,14 +318,14 @@ class Emission:
     policy: Policy
     interval: int = 0
     """For `every`: the period in microseconds, over which changes are consolidated."""
-    release: Expression | None = None
+    emit_time: Expression | None = None
     """The emit time of a row: it is emitted once the watermark has reached it."""
     gate: Expression | None = None
     """The index of the watermark in `clocks` that applies to a row."""
     clocks: tuple[tuple[str, str], ...] = ()
-    """Sources and columns whose watermarks apply; empty for the watermark of `release` itself."""
+    """Sources and columns whose watermarks apply; empty for the watermark of `emit_time` itself."""
     times: tuple[Expression, ...] = ()
-    """If not empty, `release` is the first of these that is not NULL."""
+    """If not empty, `emit_time` is the first of these that is not NULL."""
 
 
 def after(time: Expression) -> Expression:

@@ -201,3 +201,24 @@ def test_debezium_deletes_and_updates_of_expired_rows(views: tuple[str, ...], tm
     if COPY in views:
         assert sorted(driver.table("w"), key=lambda each: each["id"]) == [row(1, 305), row(3, 300)]
     assert sorted(driver.sql(COPY), key=lambda each: each["id"]) == [row(1, 305), row(3, 300)]
+
+
+@pytest.mark.parametrize("views", [("SELECT id, t FROM c",), ("SELECT count(*) AS n FROM c",)])
+@pytest.mark.parametrize("where", ["", "USING kafka "])
+def test_a_row_that_max_ahead_rejected_does_not_exist(views: tuple[str, ...], where: str) -> None:
+    """Its delete is rejected as well while it is ahead of the clock; afterwards it is a delete without a row."""
+    topic = "topic 'c', format 'json', `kafka.bootstrap.servers` 'h:1', op 'op', " if where else ""
+    columns = "(id INT, t TIMESTAMP, WATERMARK t DELAY OF INTERVAL 0 SECONDS)"
+    options = f"{where}OPTIONS ({topic}max_ahead 'INTERVAL 1 HOUR')"
+    driver = changelog_flow(*views, source=f"CHANGELOG c {columns}", where=options)
+    now, ahead = datetime(2026, 1, 1), {"id": 1, "t": datetime(2026, 1, 1, 5)}
+    driver.insert("c", ahead, {"id": 2, "t": now})
+    driver.step(at=now)
+    before = driver.table("v")
+    driver.delete("c", ahead)
+    driver.step(at=now + timedelta(hours=1))
+    assert driver.table("v") == before and len(driver.table("c.rejected")) == 2
+    driver.delete("c", ahead)
+    with pytest.raises(errors.MissingRow):
+        driver.step(at=now + timedelta(hours=6))
+    assert driver.table("v") == before

@@ -95,6 +95,14 @@ QUERIES = {
     "windowed_join": "SELECT o.id, c.made FROM orders o JOIN clicks c ON o.item = c.item "
     "AND TUMBLE(o.placed, INTERVAL 5 MINUTES) = TUMBLE(c.made, INTERVAL 5 MINUTES)",
     "hop": "SELECT HOP(made, INTERVAL 5 MINUTES, INTERVAL 10 MINUTES) AS w, count(*) AS n FROM clicks GROUP BY w",
+    "sessions": "SELECT item, SESSION(made, INTERVAL 5 MINUTES) AS w, count(*) AS n, max(item) AS last FROM clicks "
+    "GROUP BY item, SESSION(made, INTERVAL 5 MINUTES) EMIT FINAL",
+    "sessions_of_a_changelog": "SELECT country, session_window(CAST(price AS BIGINT), 5) AS w, min(item) AS first "
+    "FROM items GROUP BY country, session_window(CAST(price AS BIGINT), 5)",
+    "rollup": "SELECT item, TUMBLE(made, INTERVAL 5 MINUTES) AS w, count(*) AS n, GROUPING(item) AS g FROM clicks "
+    "GROUP BY TUMBLE(made, INTERVAL 5 MINUTES), ROLLUP(item)",
+    "explode": "SELECT id, part FROM notes LATERAL VIEW explode(array(text, 'none')) AS part",
+    "values": "SELECT n.text, v.size FROM notes n JOIN VALUES (1, 'small'), (2, 'large') AS v(id, size) ON n.id = v.id",
     "validity_join": f"SELECT o.id, r.rate FROM orders o JOIN customers c ON o.cust = c.id JOIN {VERSIONS} r "
     f"ON c.country = r.country AND {VALID}",
     "validity_left_join": f"SELECT o.id, r.rate, r.w FROM orders o LEFT JOIN {VERSIONS} r "

@@ -19,8 +19,8 @@ from rejoinder.watermarks.formula import (
     Formula,
     Greatest,
     Least,
+    Lifted,
     RetainedMinimum,
-    Stepped,
     UnionMinimum,
     Watermark,
     value_of,
@@ -124,7 +124,7 @@ def _blocking_watermark(formula: Formula, watermarks: Watermarks) -> Watermark |
     match formula:
         case Watermark():
             return formula
-        case Stepped():
+        case Lifted():
             return _blocking_watermark(formula.of, watermarks)
         case Least():
             return _blocking_watermark(min(formula.of, key=value), watermarks)

@@ -108,7 +108,7 @@ def _nearest(found: Search, bound: Bound, *, later: bool) -> _Nearest:
     ]
     width = 1
     while any(len(part.who) for part in rest):
-        edge = _edge(found, rest, width, later)
+        edge = block_edge(found, rest, width, later=later)
         blocks = []
         for at, (run, part) in enumerate(zip(found.runs, rest, strict=True)):
             middle = extent(run, part, edge[part.who], later=later)
@@ -129,7 +129,7 @@ def _nearest(found: Search, bound: Bound, *, later: bool) -> _Nearest:
     return _Nearest(result, answered, at_once, rows)
 
 
-def _edge(found: Search, rest: Sequence[Spans], width: int, later: bool) -> Int64:
+def block_edge(found: Search, rest: Sequence[Spans], width: int, *, later: bool) -> Int64:
     """Return the value that the nearest block of every run reaches: no run was searched beyond it."""
     edge = np.full(found.size, GREATEST if later else LEAST, np.int64)
     for run, part in zip(found.runs, rest, strict=True):
@@ -157,6 +157,14 @@ def _weights(found: Search, rows: Sequence[Spans]) -> Int64:
 
 def _live(found: Search, blocks: Sequence[Spans], later: bool) -> tuple[Int64, Int64]:
     """Return the needles that have a live value in their blocks, and the nearest value of each."""
+    left, value = live_values(found, blocks)
+    changes = left[1:] != left[:-1]
+    nearest_one = np.concatenate([[True], changes] if later else [changes, [True]])[: len(left)]
+    return left[nearest_one], value[nearest_one]
+
+
+def live_values(found: Search, blocks: Sequence[Spans]) -> tuple[Int64, Int64]:
+    """Return the live values in the blocks of needles: pairs of needle and value, both ascending."""
     lefts, values, counts = [], [], []
     for number, (run, part) in enumerate(zip(found.runs, blocks, strict=True)):
         left, right = found.pairs(number, part)
@@ -170,7 +178,4 @@ def _live(found: Search, blocks: Sequence[Spans], later: bool) -> tuple[Int64, I
     left, value = left[order], value[order]
     starts = np.flatnonzero(np.concatenate([[True], (left[1:] != left[:-1]) | (value[1:] != value[:-1])]))
     live = starts[np.add.reduceat(count[order], starts) > 0]
-    left, value = left[live], value[live]
-    changes = left[1:] != left[:-1]
-    nearest_one = np.concatenate([[True], changes] if later else [changes, [True]])[: len(left)]
-    return left[nearest_one], value[nearest_one]
+    return left[live], value[live]

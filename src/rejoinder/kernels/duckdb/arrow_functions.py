@@ -3,7 +3,7 @@
 A function takes one chunked array per argument and returns an array of the same length. It loops over no rows. It must
 give NULL, not raise, where a row has no result: the template decides whether that fails the row.
 
-Cost: DuckDB hands over vectors of 2,048 rows, some 20 µs each, plus what the function costs.
+Cost: one call of Python per vector of DuckDB (2,048 rows), plus what the function costs.
 """
 
 from __future__ import annotations

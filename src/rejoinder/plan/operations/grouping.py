@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -18,7 +18,7 @@ from rejoinder.ir.identities import UNIT, RelationId
 from rejoinder.ir.nodes import Literal
 from rejoinder.ir.operators import compared
 from rejoinder.kernels.sums.float_sums import KEPT
-from rejoinder.plan.blocks.accumulators import ROWS, UNIT_SCHEMA, Accumulator, lay_out
+from rejoinder.plan.blocks.accumulators import ROWS, UNIT_SCHEMA, Accumulator, Layout, lay_out
 from rejoinder.plan.blocks.normal_form import Block, Derived, Input, derive
 from rejoinder.plan.operations.append_only import has_append_only_input
 from rejoinder.plan.operations.operation import Operation, OwnState, StateText
@@ -71,7 +71,7 @@ class Grouping(Operation):
         groups, values = OwnState(self._groups(made), "groups"), self._values(made, program)
         if values is None:
             return [groups]
-        return [groups, OwnState(values, text="values, for when one is taken back")]
+        return [groups, OwnState(values, text="values, for when one is retracted")]
 
     def steps(self, rounds: Rounds, made: Derived, *, whole: bool) -> None:
         """Turn changes of rows into changes of groups."""
@@ -155,10 +155,19 @@ class Grouping(Operation):
         return Key(parts, frozenset(range(len(parts))))
 
 
-def aggregated(node: logical.Aggregate, block: Block, known: dict[RelationId, Derived]) -> Block:
+def _plain(keys: tuple[pa.DataType, ...], layout: Layout) -> Grouping:
+    return Grouping(keys, layout.accumulators)
+
+
+def aggregated(
+    node: logical.Aggregate,
+    block: Block,
+    known: dict[RelationId, Derived],
+    make: Callable[[tuple[pa.DataType, ...], Layout], Grouping] = _plain,
+) -> Block:
     """The block that reads the groups of a block's rows. Without keys, a row without values is always one of them."""
     layout = lay_out(node, dict(block.outputs))
-    grouping = Grouping(tuple(e.type for _, e in node.keys), layout.accumulators)
+    grouping = make(tuple(e.type for _, e in node.keys), layout)
     columns = tuple((layout.identifier(f.name), f.type) for f in grouping.schema)
     blocks: tuple[Block, ...] = (replace(block, outputs=layout.inputs),)
     if not node.keys:

@@ -33,9 +33,9 @@ class OwnState:
 
     arrangement: Arrangement
     content: Content = "rows"
-    """What SHOW ARRANGEMENTS says it holds."""
+    """The kind of its rows in SHOW ARRANGEMENTS."""
     text: str = ""
-    """What EXPLAIN says it holds; empty: the rows of the relation."""
+    """Its content in EXPLAIN; empty: the rows of the relation."""
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ class Operation(ABC):
 
     @property
     def versions(self) -> VersionColumns | None:
-        """The columns of validity windows, if that is what the relation holds."""
+        """Return the columns of validity windows, if the relation has some."""
         return None
 
     # -- state and steps ----------------------------------------------------------------------------------------------
@@ -130,6 +130,13 @@ class Operation(ABC):
         """
         return ()
 
+    def expiry(self, frontiers: Frontiers, made: Derived, names: Sequence[str]) -> list[dict[str, Formula]]:
+        """The time below which a row of its state is no longer needed, by column, for each source of changes.
+
+        One column is enough for a row to expire. `names` are some of `expiry_columns`.
+        """
+        return frontiers.change_sources(made, names)
+
     @property
     def filters_late_rows(self) -> bool:
         """Whether state that expires is a reason to leave late rows out."""
@@ -148,7 +155,7 @@ class Operation(ABC):
 
     @property
     def pads(self) -> bool:
-        """Whether a block has NULL in columns for rows without a partner in another block."""
+        """Return whether a block has NULL in columns for rows without a match in another block."""
         return False
 
     # -- EXPLAIN ------------------------------------------------------------------------------------------------------

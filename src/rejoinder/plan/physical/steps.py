@@ -217,6 +217,23 @@ class Validity:
 
 
 @dataclass(frozen=True)
+class Session:
+    """Give each row the start of its session: a chain of times of its key, each at most `gap` after the one before.
+
+    The arrangement holds the output, so also the `start` of each row, by partition key (NULL is a key like any other),
+    ordered by the time. `whole`: the input is everything there is, not a change of what the arrangement holds (in a
+    hydration).
+    """
+
+    input: str
+    output: str
+    arrangement: Arrangement
+    start: str
+    gap: int
+    whole: bool = False
+
+
+@dataclass(frozen=True)
 class Enrich:
     """Add the answer of a Python function to each row. A row keeps its first answer as long as it exists."""
 
@@ -279,5 +296,7 @@ class Emit:
 
 
 Stateless = OnTime | Derive | Check | Send | Record | Clip | Sweep | Emit
-Stateful = Arrange | Upsert | Distinct | IntersectExcept | AtMostOne | Aggregate | Validity | Window | Enrich | Hold
+Stateful = (
+    Arrange | Upsert | Distinct | IntersectExcept | AtMostOne | Aggregate | Validity | Session | Window | Enrich | Hold
+)
 Step = Stateless | Stateful | Lookup | Presence | MatchStatus | Coverage

@@ -23,6 +23,7 @@ from rejoinder.ir.logical import (
     Project,
     Records,
     Scan,
+    Session,
     SetOperation,
     Validity,
     WindowCalls,
@@ -54,6 +55,8 @@ def columns_of(node: Node) -> Types:
             return {**columns_of(node.input), node.output: node.elements.type.value_type}
         case Validity():
             return {**dict(node.columns), node.end: dict(node.columns)[node.time]}
+        case Session():
+            return {**dict(node.columns), node.start: dict(node.columns)[node.time]}
         case WindowCalls():
             return {**dict(node.columns), **{i: call.type for i, call in node.calls}}
         case Enrich():

@@ -39,6 +39,7 @@ from rejoinder.ir.logical import (
     Node,
     Predicate,
     Project,
+    Session,
     SetOperation,
     Validity,
     WindowCalls,
@@ -143,10 +144,8 @@ class _Pulling:
                 return self._set_operation(node)
             case Expand():
                 return self._expand(node)
-            case Validity():
-                return self._validity(node)
-            case WindowCalls():
-                return self._window_calls(node)
+            case Validity() | Session() | WindowCalls():
+                return self._in_partitions(node)
             case _:
                 raise _not_below(type(node).__name__.lower(), free_columns(node))
 
@@ -163,7 +162,7 @@ class _Pulling:
             (i, call if call.argument is None else replace(call, argument=p.computed(call.argument)))
             for i, call in node.calls
         )
-        root = Aggregate(p.root, (*((i, p.computed(e)) for i, e in node.keys), *keys), calls)
+        root = replace(node, input=p.root, keys=(*((i, p.computed(e)) for i, e in node.keys), *keys), calls=calls)
         empty = None
         if not node.keys:
             empty = {i: literal(0 if call.function == "count" else None, call.type) for i, call in node.calls}
@@ -230,24 +229,13 @@ class _Pulling:
         root = Expand(p.root, node.output, p.computed(node.elements))
         return replace(p, root=root, columns={**p.columns, **identity({node.output: node.elements.type.value_type})})
 
-    def _validity(self, node: Validity) -> Pulled:
+    def _in_partitions(self, node: Validity | Session | WindowCalls) -> Pulled:
+        """Compute for each value of the linked columns, which become columns of the partition."""
         p, keys, links = self._keyed(node.input, identity(dict(node.columns)).values())
         columns = [*((i, p.columns[i]) for i, _ in node.columns), *keys]
         types = tuple((i, e.type) for i, e in columns)
         partition = (*node.partition, *(i for i, _ in keys))
-        root = Validity(Project(p.root, tuple(columns)), types, partition, node.time, node.end)
-        return Pulled(root, identity(columns_of(node)), links)
-
-    def _window_calls(self, node: WindowCalls) -> Pulled:
-        """Compute window functions for each value of the linked columns, which become columns of the partition."""
-        p, keys, links = self._keyed(node.input, identity(dict(node.columns)).values())
-        columns = [*((i, p.columns[i]) for i, _ in node.columns), *keys]
-        root = replace(
-            node,
-            input=Project(p.root, tuple(columns)),
-            columns=tuple((i, e.type) for i, e in columns),
-            partition=(*node.partition, *(i for i, _ in keys)),
-        )
+        root = replace(node, input=Project(p.root, tuple(columns)), columns=types, partition=partition)
         return Pulled(root, identity(columns_of(node)), links)
 
     def _join(self, node: Join) -> Pulled:
@@ -360,7 +348,7 @@ class _Pulling:
         return self.outer.keys() >= set(link.expression.columns)
 
     def _sides(self, link: Predicate) -> tuple[Expression, Expression] | None:
-        """The sides of an equality of the two queries, that of the outer query first; None: it is no such link."""
+        """The sides of an equality of the two queries, that of the outer query first; None if it is not one."""
         if link.equality is None:
             return None
         for ours, theirs in (link.equality, link.equality[::-1]):

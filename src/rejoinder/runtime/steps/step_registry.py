@@ -21,6 +21,7 @@ from rejoinder.plan.physical.steps import (
     OnTime,
     Record,
     Send,
+    Session,
     Step,
     Sweep,
     Upsert,
@@ -45,6 +46,7 @@ from rejoinder.runtime.steps.record import record
 from rejoinder.runtime.steps.send import send
 from rejoinder.runtime.steps.time.hold import hold
 from rejoinder.runtime.steps.time.on_time import on_time
+from rejoinder.runtime.steps.time.session import session
 from rejoinder.runtime.steps.time.sweep import sweep
 from rejoinder.runtime.steps.time.validity import validity
 from rejoinder.runtime.steps.upsert import upsert
@@ -70,6 +72,7 @@ STEP_FUNCTIONS: dict[type[Step], Callable[[Task, Any], None]] = {
     Record: record,
     Coverage: coverage,
     Send: send,
+    Session: session,
     Sweep: sweep,
     Upsert: upsert,
     Validity: validity,

@@ -38,8 +38,18 @@ from rejoinder.sql.bind.group_by import bind_groups, is_grouped
 from rejoinder.sql.bind.query_parser import parse_query
 from rejoinder.sql.bind.relations.arrival_joins import is_at_arrival, refuse_changing
 from rejoinder.sql.bind.relations.as_of_joins import event_time_of, has_version
+from rejoinder.sql.bind.relations.constant_rows import NO_COLUMNS, bind_values, one_row
 from rejoinder.sql.bind.relations.enrich_call import bind_enrichment, is_enrichment
+from rejoinder.sql.bind.relations.generators import (
+    bind_generator,
+    bind_generator_join,
+    bind_selected,
+    generator_name,
+    is_lateral_generator,
+    refuse_generators,
+)
 from rejoinder.sql.bind.relations.laterals import bind_lateral, lateral_without_left_side
+from rejoinder.sql.bind.relations.pivots import bind_pivot
 from rejoinder.sql.bind.relations.repeated_rows import repeat_rows
 from rejoinder.sql.bind.relations.table_functions import bind_table_function, is_table_function
 from rejoinder.sql.bind.scope import Column, Scope, Side
@@ -132,6 +142,8 @@ class Binder:
 
     def query(self, node: exp.Expr, ctes: Ctes) -> Query:
         """Bind a query expression."""
+        if isinstance(node, exp.Values):
+            return bind_values(node, self.numbers)
         if not isinstance(node, exp.Select | exp.SetOperation | exp.Subquery):
             hint = f"SELECT, {', '.join(SET_OPERATIONS)} are"
             raise Unsupported(f"{node.key.upper()} is not supported", detail=text_of(node), hint=hint)
@@ -164,11 +176,13 @@ class Binder:
         if where is not None:
             root, scope = bind_where(self, root, scope, where.this, ctes)
         if is_grouped(node):
+            refuse_generators(node)
             root, scope, node = without_subqueries(self, root, scope, node, ctes, in_aggregates=True)
             root, scope, node = bind_groups(root, scope, node, self.numbers)
             if node.args.get("having"):
                 root, scope = bind_where(self, root, scope, node.args["having"].this, ctes)
         root, scope, node = without_subqueries(self, root, scope, node, ctes)
+        root, scope, node = bind_selected(root, scope, node, self.numbers)
         functions = SelectWindows(root, scope, self.numbers) if has_windows(node) else None
         if functions is not None:
             node, scope = functions.rewritten(node), functions.scope
@@ -190,13 +204,12 @@ class Binder:
     def sources(self, node: exp.Select, ctes: Ctes) -> tuple[Node, Scope]:
         """Bind FROM with its joins."""
         source = node.args.get("from_") or node.args.get("from")
-        if source is None:
-            hint = "select from a relation of the flow"
-            raise Unsupported("a query without FROM is not supported", detail=text_of(node), hint=hint)
-        root, scope = self.relation(source.this, ctes)
+        root, scope = (one_row(self.numbers), NO_COLUMNS) if source is None else self.relation(source.this, ctes)
         scope = scope.inside(self.outer)
         for join in node.args.get("joins") or []:
             root, scope = self.join(root, scope, join, ctes)
+        for view in node.args.get("laterals") or []:
+            root, scope = bind_generator(root, scope, view, self.numbers)
         return root, scope
 
     def distinct(self, query: Query) -> Query:
@@ -212,6 +225,10 @@ class Binder:
 
     def relation(self, node: exp.Expr, ctes: Ctes) -> tuple[Node, Scope]:
         """Bind one item of FROM."""
+        if isinstance(node, exp.Values):
+            return self.inlined(bind_values(node, self.numbers), node.alias, node)
+        if is_lateral_generator(node):
+            return bind_generator(one_row(self.numbers), NO_COLUMNS, node, self.numbers)
         if isinstance(node, exp.Lateral):
             raise lateral_without_left_side(node)
         if not isinstance(node, exp.Table | exp.Subquery):
@@ -221,6 +238,8 @@ class Binder:
         root, scope = self.table(node, ctes) if isinstance(node, exp.Table) else self.parenthesised(node, ctes)
         for join in node.args.get("joins") or []:  # of a join in parentheses
             root, scope = self.join(root, scope, join, ctes)
+        for pivot in node.args.get("pivots") or []:
+            root, scope = self.inlined(bind_pivot(root, scope, pivot, self.numbers), pivot.alias, pivot)
         return root, scope
 
     def parenthesised(self, node: exp.Subquery, ctes: Ctes) -> tuple[Node, Scope]:
@@ -243,6 +262,8 @@ class Binder:
         self.relations += 1
         if self.relations > caps().max_query_relations:
             raise cap_reached("a query reads too many relations", "max_query_relations", f"at `{text_of(node)}`")
+        if generator_name(node.this) is not None:
+            return bind_generator(one_row(self.numbers), NO_COLUMNS, node, self.numbers)
         if is_enrichment(node):
             return bind_enrichment(self, node, ctes)
         if is_table_function(node):
@@ -336,6 +357,8 @@ class Binder:
     def join(self, left: Node, scope: Scope, node: exp.Join, ctes: Ctes) -> tuple[Node, Scope]:
         """Bind one JOIN (or comma); `left` is everything to its left."""
         refuse_unread_clauses(node)
+        if is_lateral_generator(node.this):
+            return bind_generator_join(left, scope, node, self.numbers)
         if isinstance(node.this, exp.Lateral):
             right, other = bind_lateral(self, scope, node, ctes)
         else:

@@ -24,6 +24,15 @@ from rejoinder.sql.functions.aggregates import Primitive
 from rejoinder.sql.types import spark_types
 
 
+def aggregate_of(
+    root: Node, keys: tuple[tuple[str, Expression], ...], calls: list[tuple[str, Primitive]], number: int
+) -> Aggregate:
+    """The aggregate of a tree; `number` begins the identifiers of columns that it needs for itself."""
+    if not any(primitive.distinct for _, primitive in calls):
+        return Aggregate(root, keys, tuple((i, primitive.call) for i, primitive in calls))
+    return DistinctAggregates(root, keys, calls, number).aggregate()
+
+
 class DistinctAggregates:
     """Rewrites aggregates with and without DISTINCT as one aggregate over a union.
 

@@ -41,7 +41,7 @@ _POLICIES: dict[Policy, tuple[str, ...]] = {
 _ON_CLOSE = ["EMIT", "ON", "WINDOW", "CLOSE"]
 """RisingWave's spelling of EMIT FINAL."""
 _LENGTH = "as in INTERVAL 10 SECONDS"
-_WINDOWS = ("TUMBLE", "HOP", "VALIDITY_WINDOW", "VALIDITY", "WINDOW")
+_WINDOWS = ("TUMBLE", "HOP", "CUMULATE", "VALIDITY_WINDOW", "VALIDITY", "WINDOW")
 _END = f"{EMIT_AT}_end"
 """The name of the hidden output if it is the end of a window: the watermark must reach it, not pass it."""
 
@@ -221,7 +221,7 @@ def _is_window_end(item: exp.Expr, node: exp.Query) -> bool:
     items = [node.args.get("from_") or node.args.get("from"), *(node.args.get("joins") or [])]
     functions = [item.this.this for item in items if item is not None and isinstance(item.this, exp.Table)]
     calls = [call for function in functions for call in function.find_all(exp.Anonymous)]
-    return any(call.name.upper() in ("TUMBLE", "HOP") for call in calls)
+    return any(call.name.upper() in ("TUMBLE", "HOP", "CUMULATE") for call in calls)
 
 
 def take_emit_time(query: Query, clause: Clause) -> Query:
@@ -235,5 +235,5 @@ def take_emit_time(query: Query, clause: Clause) -> Query:
             detail=clause.argument,
             hint="use an event-time column, or the end of a window: WINDOW_END(w)",
         )
-    release = time if name == _END else after(time)
-    return replace(query, outputs=query.outputs[:-1], emission=Emission(clause.policy, release=release))
+    emit_time = time if name == _END else after(time)
+    return replace(query, outputs=query.outputs[:-1], emission=Emission(clause.policy, emit_time=emit_time))

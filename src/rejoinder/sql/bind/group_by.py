@@ -17,24 +17,26 @@ from dataclasses import dataclass, field, replace
 import pyarrow as pa
 from sqlglot import exp
 
-from rejoinder.errors import InvalidSql, PlanningError, TypeMismatch, Unsupported
+from rejoinder.errors import InvalidSql, PlanningError, Unsupported
 from rejoinder.ir import nodes as expressions
-from rejoinder.ir.expression import Expression, column
+from rejoinder.ir.expression import Expression, column, substitute
 from rejoinder.ir.logical import Aggregate, Call, Node, Project, Validity
 from rejoinder.sql.bind.aggregate_functions import Aggregated, aggregates_in, bind_call, is_aggregate, read_call
-from rejoinder.sql.bind.distinct_aggregates import DistinctAggregates
+from rejoinder.sql.bind.distinct_aggregates import aggregate_of
+from rejoinder.sql.bind.group_keys import GroupKey, GroupKeys, marked, unaliased, window_name
+from rejoinder.sql.bind.grouping_sets import is_grouping
 from rejoinder.sql.bind.scope import Column, Scope
+from rejoinder.sql.bind.session_groups import group_sessions, moved_by
 from rejoinder.sql.bind.windows.window_syntax import with_operands
 from rejoinder.sql.functions import output_names
 from rejoinder.sql.functions.aggregates import Primitive
-from rejoinder.sql.functions.expression_compiler import compile_expression, compile_validity_time, compile_window
+from rejoinder.sql.functions.expression_compiler import compile_expression
 from rejoinder.sql.functions.function_registry import SIGNATURES
 from rejoinder.sql.functions.refusals import unsupported
-from rejoinder.sql.functions.time.window_functions import is_validity
-from rejoinder.sql.functions.time.windows import ColumnBounds, pack, window_type
-from rejoinder.sql.parse.clauses import marked_name, text_of
+from rejoinder.sql.functions.time.windows import ColumnBounds, pack
+from rejoinder.sql.parse.clauses import text_of
 from rejoinder.sql.types import spark_types
-from rejoinder.sql.types.terms import Term, relabel
+from rejoinder.sql.types.terms import Term
 
 
 def is_grouped(node: exp.Select) -> bool:
@@ -50,34 +52,22 @@ def bind_groups(root: Node, scope: Scope, node: exp.Select, numbers: Iterator[in
 
 
 @dataclass
-class _Key:
-    """A grouping expression."""
-
-    node: exp.Expr
-    expression: Expression
-    name: str
-    """The name of its column in the groups, for messages; unique by invisible marks."""
-    id: str
-    parts: list[tuple[str, Expression]]
-    """The key columns of the aggregate. A window has two, its start and end. A validity window has only its start,
-    the time itself, because its end depends on the other rows of the group."""
-    bounds: ColumnBounds | None = None
-    is_validity: bool = False
-
-
-@dataclass
 class _Groups:
     root: Node
     scope: Scope
     node: exp.Select
     numbers: Iterator[int]
-    keys: list[_Key] = field(default_factory=list)
     primitives: dict[tuple[object, ...], tuple[str, Primitive]] = field(default_factory=dict)
     results: dict[str, tuple[str, Expression]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.number = next(self.numbers)
         self.items = list(self._items())
+        self.group_keys = GroupKeys(self.scope, self.items, self.number)
+
+    @property
+    def keys(self) -> list[GroupKey]:
+        return self.group_keys.keys
 
     def bind(self) -> tuple[Node, Scope, exp.Select]:
         having = self.node.args.get("having")
@@ -90,7 +80,9 @@ class _Groups:
                 detail=text_of(having or self.node),
                 hint="write a condition on rows in WHERE",
             )
-        self._bind_keys()
+        self.group_keys.bind(self.node.args.get("group"))
+        if self.group_keys.sets is not None:
+            self.root = self.group_keys.sets.expanded(self.root)
         listed = [self._named(item) for item in self.items]
         condition = None if having is None else self._rewritten(having.this, aliases=True)
         qualify = self.node.args.get("qualify")
@@ -102,8 +94,6 @@ class _Groups:
         if qualified is not None:
             select.set("qualify", exp.Qualify(this=qualified))
         return root, self._scope(), select
-
-    # -- GROUP BY -----------------------------------------------------------------------------------------------------
 
     def _items(self) -> Iterator[exp.Expr]:
         """Yield the SELECT list; expand stars."""
@@ -120,94 +110,11 @@ class _Groups:
             for c in self.scope.all(qualifier or None, text_of(item)):
                 yield exp.column(exp.to_identifier(c.name, quoted=True), table=c.qualifier or None)
 
-    def _bind_keys(self) -> None:
-        group = self.node.args.get("group")
-        if group is None:
-            return
-        for name, value in group.args.items():
-            if value and name not in ("expressions", "all"):
-                raise _no_sets(group)
-        nodes: list[exp.Expr] = []
-        if group.args.get("all"):
-            nodes = [_unaliased(item) for item in self.items if not any(True for _ in aggregates_in(item))]
-        nodes += [item for item in group.expressions if not (isinstance(item, exp.Tuple) and not item.expressions)]
-        for item in nodes:
-            if isinstance(item, exp.Rollup | exp.Cube | exp.GroupingSets):
-                raise _no_sets(group)
-            if isinstance(item, exp.Tuple):
-                hint = "write them without parentheses, or group by a struct"
-                raise Unsupported("a list in GROUP BY is not supported", detail=text_of(group), hint=hint)
-            self._bind_key(self._resolved(item), item)
-
-    def _resolved(self, node: exp.Expr) -> exp.Expr:
-        """Resolve a position or an alias of the SELECT list: `SELECT f(x) AS y … GROUP BY 1` or `GROUP BY y`."""
-        if isinstance(node, exp.Literal) and not node.is_string and node.this.isdigit():
-            position = int(node.this)
-            if not 1 <= position <= len(self.items):
-                raise InvalidSql(
-                    f"GROUP BY {position}: there are {len(self.items)} columns",
-                    detail=text_of(self.node.args["group"]),
-                    hint="positions start at 1",
-                )
-            return _unaliased(self.items[position - 1])
-        if isinstance(node, exp.Column) and not node.table:
-            item = self._alias(node)
-            if item is not None and not self.scope.knows(node):
-                return item
-        return node
-
-    def _alias(self, node: exp.Column) -> exp.Expr | None:
-        items = [i.this for i in self.items if isinstance(i, exp.Alias) and i.alias.lower() == node.name.lower()]
-        return items[0] if items else None
-
-    def _bind_key(self, node: exp.Expr, written: exp.Expr) -> None:
-        for call in aggregates_in(node):
-            raise InvalidSql(
-                f"GROUP BY cannot contain the aggregate `{text_of(call)}`",
-                detail=f"GROUP BY {text_of(written)}",
-                hint="group by columns; compute the aggregate in a subquery to group by its result",
-            )
-        if is_validity(node):
-            self._bind_validity(node, written)
-            return
-        expression = compile_expression(node, self.scope)
-        if pa.types.is_null(expression.type) or not spark_types.comparable(expression.type, expression.type):
-            raise TypeMismatch(
-                f"GROUP BY `{text_of(node)}` of type {spark_types.spark_name(expression.type)}",
-                detail="maps cannot be compared, and NULL has no type",
-                hint="group by values inside it, or CAST it",
-            )
-        if any(key.expression == expression for key in self.keys):
-            return
-        number = len(self.keys)
-        identifier = f"{self.number}.k{number}"
-        key = _Key(node, expression, _marked(node, number), identifier, [(identifier, expression)])
-        window = compile_window(node, self.scope)
-        if window is not None:
-            key.bounds = ColumnBounds(f"{identifier}/start", f"{identifier}/end", window.size)
-            key.parts = [(key.bounds.start, window.start), (key.bounds.end, window.end)]
-        self.keys.append(key)
-
-    def _bind_validity(self, node: exp.Expr, written: exp.Expr) -> None:
-        if any(key.is_validity for key in self.keys):
-            raise Unsupported(
-                "two validity windows in one GROUP BY are not supported",
-                detail=f"GROUP BY {text_of(written)}",
-                hint="compute one of them in a subquery",
-            )
-        time = compile_validity_time(node, self.scope)
-        number = len(self.keys)
-        identifier = f"{self.number}.k{number}"
-        bounds = ColumnBounds(f"{identifier}/start", f"{identifier}/end")
-        name = _marked(node, number)
-        window = Expression(relabel(Term(time.node), window_type(time.type)).node, time.text)
-        self.keys.append(_Key(node, window, name, identifier, [(bounds.start, time)], bounds, is_validity=True))
-
     # -- SELECT and HAVING --------------------------------------------------------------------------------------------
 
     def _named(self, item: exp.Expr) -> exp.Expr:
         """Rewrite an item of the SELECT list over the columns of the groups, and name it as Spark does."""
-        inner = _unaliased(item)
+        inner = unaliased(item)
         rewritten = self._rewritten(inner, aliases=False)
         name = item.alias if isinstance(item, exp.Alias) else output_names.output_name(self._bare(inner), self._is_time)
         return exp.Alias(this=rewritten, alias=exp.to_identifier(name, quoted=True))
@@ -248,14 +155,14 @@ class _Groups:
                 return with_operands(part, lambda operand: self._rewritten(operand, aliases=aliases))
             if is_aggregate(part):
                 return _reference(self._result(part))
-            key = self._key_of(part)
+            key = self.group_keys.key_of(part)
             if key is not None:
                 return _reference(key.name)
             if isinstance(part, exp.Column):
                 field = self._field_of_key(part)
                 if field is not None:
                     return field
-                alias = self._alias(part) if aliases and not part.table else None
+                alias = self.group_keys.alias(part) if aliases and not part.table else None
                 if alias is not None and not self._is_grouped(part):
                     return self._rewritten(alias, aliases=False)
                 self._check_grouped(part)
@@ -263,24 +170,11 @@ class _Groups:
 
         return node.transform(hide).transform(swap).transform(show)
 
-    def _key_of(self, part: exp.Expr) -> _Key | None:
-        """Return the key that equals a part of an expression."""
-        if not isinstance(part, exp.Condition) or isinstance(part, exp.Literal | exp.Boolean | exp.Null):
-            return None
-        try:
-            if is_validity(part):
-                time = compile_validity_time(part, self.scope)
-                return next((k for k in self.keys if k.is_validity and k.parts[0][1] == time), None)
-            expression = compile_expression(part, self.scope)
-        except PlanningError:  # it contains an aggregate, or an error that binding its parts reports
-            return None
-        return next((k for k in self.keys if k.expression == expression), None)
-
     def _field_of_key(self, part: exp.Column) -> exp.Expr | None:
         """Return a field of a grouped column, as in `w.start`."""
         if not part.table or self.scope.knows(part):
             return None
-        key = self._key_of(exp.column(part.args["table"], table=part.args.get("db")))
+        key = self.group_keys.key_of(exp.column(part.args["table"], table=part.args.get("db")))
         return None if key is None else exp.Dot(this=_reference(key.name), expression=part.this.copy())
 
     def _is_grouped(self, part: exp.Column) -> bool:
@@ -288,8 +182,8 @@ class _Groups:
             expression = compile_expression(part, self.scope)
         except PlanningError:
             return False
-        grouped = {i for key in self.keys if key.expression.is_column for i in key.expression.columns}
-        return set(expression.columns) <= grouped | self.scope.outer_ids()
+        keys = [key.expression for key in self.keys if key.expression.is_column and key.gap is None]
+        return set(expression.columns) <= {i for key in keys for i in key.columns} | self.scope.outer_ids()
 
     def _check_grouped(self, part: exp.Column) -> None:
         if self._is_grouped(part) or self._is_field_of_window(part):
@@ -306,19 +200,25 @@ class _Groups:
         )
 
     def _is_field_of_window(self, part: exp.Column) -> bool:
-        """Return whether this is `window.start` with GROUP BY window(…); Spark names that key `window`."""
-        return part.parts[0].name.lower() == "window" and any(_is_window_call(key.node) for key in self.keys)
+        """Whether this is `window.start` beside GROUP BY window(…): Spark calls that key `window`."""
+        return part.parts[0].name.lower() in {window_name(key.node) for key in self.keys}
 
     def _result(self, node: exp.Expr) -> str:
         """Return the name of the column with the result of an aggregate."""
         text = text_of(node)
         result = self.results.get(text)
         if result is None:
-            name = _marked(node, len(self.keys) + len(self.results))
-            call = read_call(node)
-            self._refuse_outer(call)
-            result = self.results[text] = (name, bind_call(call, self.scope, self._primitive))
+            name = marked(node, len(self.keys) + len(self.results))
+            value = self._grouping_or_call(node)
+            result = self.results[text] = (name, value)
         return result[0]
+
+    def _grouping_or_call(self, node: exp.Expr) -> Expression:
+        if is_grouping(node):
+            return self.group_keys.grouping(node)
+        call = read_call(node)
+        self._refuse_outer(call)
+        return bind_call(call, self.scope, self._primitive)
 
     def _refuse_outer(self, call: Aggregated) -> None:
         """Refuse an aggregate of the outer query: all its columns belong to it."""
@@ -345,14 +245,15 @@ class _Groups:
         columns = []
         for key in self.keys:
             columns.append(Column("", key.name, key.id, key.expression.type, bounds=key.bounds))
-            if key.expression.is_column:
+            if key.expression.is_column and key.gap is None:
                 same = [c for c in self.scope.columns if c.id == key.expression.columns[0]]
                 identifier, bounds = (key.parts[0][0], None) if key.is_validity else (key.id, key.bounds)
                 columns += [replace(c, id=identifier, bounds=bounds) for c in same]
-            elif _is_window_call(key.node):
-                columns.append(Column("", "window", key.id, key.expression.type, bounds=key.bounds))
-        for number, (name, expression) in enumerate(self.results.values()):
-            columns.append(Column("", name, f"{self.number}.v{number}", expression.type))
+            name = window_name(key.node)
+            if name is not None:
+                columns.append(Column("", name, key.id, key.expression.type, bounds=key.bounds))
+        for at, (name, expression) in enumerate(self.results.values()):
+            columns.append(Column("", name, f"{self.number}.v{at}", expression.type))
         return replace(self.scope, columns=tuple(columns), repeats=(), computed=())
 
     def _outputs(self) -> tuple[tuple[str, Expression], ...]:
@@ -360,10 +261,14 @@ class _Groups:
         outputs = []
         for key in self.keys:
             outputs += [(i, column(i, e.type)) for i, e in key.parts]
-            if key.is_validity and key.bounds is not None:
-                outputs.append((key.bounds.end, column(key.bounds.end, key.parts[0][1].type)))
-            if key.bounds is not None:
-                outputs.append((key.id, _packed(key.bounds, key.expression.type)))
+            if key.bounds is None:
+                continue
+            end = column(key.bounds.end, key.parts[0][1].type)
+            if key.gap is not None:  # the column holds the last time of the session
+                end = moved_by(end, key.gap)
+            if key.is_open_ended:
+                outputs.append((key.bounds.end, end))
+            outputs.append((key.id, substitute(_packed(key.bounds, key.expression.type), {key.bounds.end: end})))
         for number, (_, expression) in enumerate(self.results.values()):
             outputs.append((f"{self.number}.v{number}", expression))
         return tuple(outputs)
@@ -375,16 +280,19 @@ class _Groups:
             return groups
         columns = (*((i, e.type) for i, e in groups.keys), *((i, call.type) for i, call in groups.calls))
         partition = tuple(i for other in self.keys if other is not key for i, _ in other.parts)
+        partition += () if self.group_keys.sets is None else (self.group_keys.sets.id,)
         return Validity(groups, columns, partition, key.bounds.start, key.bounds.end)
 
     def _aggregate(self) -> Aggregate:
         keys = tuple(part for key in self.keys for part in key.parts)
+        keys += () if self.group_keys.sets is None else ((self.group_keys.sets.id, self.group_keys.sets.column),)
         listed = list(self.primitives.values())
         if not keys and not listed:
             listed = [(f"{self.number}.a0", Primitive(Call("count", None, spark_types.BIGINT)))]
-        if not any(primitive.distinct for _, primitive in listed):
-            return Aggregate(self.root, keys, tuple((i, primitive.call) for i, primitive in listed))
-        return DistinctAggregates(self.root, keys, listed, self.number).aggregate()
+        session = next((key for key in self.keys if key.gap is not None), None)
+        if session is not None and session.bounds is not None and session.gap is not None:
+            return group_sessions(self.root, keys, listed, session.bounds, session.gap, self.number)
+        return aggregate_of(self.root, keys, listed, self.number)
 
 
 def _packed(bounds: ColumnBounds, kind: pa.DataType) -> Expression:
@@ -393,26 +301,5 @@ def _packed(bounds: ColumnBounds, kind: pa.DataType) -> Expression:
     return Expression(pack(start, end).node)
 
 
-def _marked(node: exp.Expr, number: int) -> str:
-    """Return the name of a column of the groups: its text, for messages, and a number in invisible characters."""
-    return marked_name(text_of(node), number)
-
-
 def _reference(name: str) -> exp.Expr:
     return exp.column(exp.to_identifier(name, quoted=True))
-
-
-def _unaliased(item: exp.Expr) -> exp.Expr:
-    return item.this if isinstance(item, exp.Alias) else item
-
-
-def _is_window_call(node: exp.Expr) -> bool:
-    return isinstance(node, exp.Anonymous) and node.name.lower() == "window"
-
-
-def _no_sets(group: exp.Expr) -> Unsupported:
-    return Unsupported(
-        "ROLLUP, CUBE and GROUPING SETS are not supported",
-        detail=text_of(group),
-        hint="write one SELECT … GROUP BY for each, and combine them with UNION ALL",
-    )

@@ -31,6 +31,8 @@ def _query(text: str) -> exp.Query:
     except (IndexError, ValueError) as failure:  # raised by sqlglot for date_trunc() and map(x)
         fact, hint = "a function has a wrong number of arguments", "check the function calls of the query"
         raise InvalidSql(fact, detail=text.strip(), hint=hint) from failure
+    if isinstance(node, exp.Values):
+        return exp.Subquery(this=node)
     if not isinstance(node, exp.Query):
         raise InvalidSql("this is not a query", detail=text.strip(), hint="a query starts with SELECT or WITH")
     return node

@@ -126,6 +126,15 @@ def _count(call_: AggregateCall) -> Expression:
     return _count_where(call_, [*conditions, _all_present(nullable)] if nullable else conditions)
 
 
+def _regression_count(call_: AggregateCall) -> Expression:
+    """Count the pairs of numbers."""
+    for argument in call_.arguments:
+        if not spark_types.is_numeric(argument.type):
+            kind = spark_types.spark_name(argument.type)
+            raise mismatch(call_.node, f"`{call_.name}` needs numbers, not {kind}", "CAST it to a number")
+    return _count(call_)
+
+
 def _count_if(call_: AggregateCall) -> Expression:
     _require_condition(call_)
     conditions = [] if call_.condition is None else [call_.condition]
@@ -251,6 +260,14 @@ AGGREGATES = (
     ),
     AggregateFunction("max(x)", "The largest value.", "max(x) = 2", _extreme("max"), parsed=exp.Max),
     AggregateFunction("min(x)", "The smallest value.", "min(x) = 1", _extreme("min"), parsed=exp.Min),
+    AggregateFunction(
+        "regr_count(y, x)",
+        "The number of rows on which neither number is NULL.",
+        "regr_count(x, 2 * x) = 2",
+        _regression_count,
+        parsed=exp.RegrCount,
+        arguments=2,
+    ),
     AggregateFunction("sum(x)", "The sum.", "sum(x) = 3", _sum, parsed=exp.Sum),
 )
 

@@ -37,6 +37,14 @@ def inexact_argument(compiler: Compiler, node: exp.Expr, parent: exp.Expr) -> Te
     return term if term.type == spark_types.FLOAT else coerce(term, spark_types.DOUBLE, parent)
 
 
+def bits_argument(compiler: Compiler, node: exp.Expr, parent: exp.Expr) -> Term:
+    """Compile an argument whose bits Spark takes: an integer or a boolean."""
+    term = compiler.compile(node)
+    if not (spark_types.is_integer(term.type) or term.type == spark_types.BOOLEAN):
+        raise mismatch(parent, f"an integer or a boolean is needed, not {spark_types.spark_name(term.type)}")
+    return term
+
+
 def _compile_cut(verb: str) -> NodeCompiler:
     """Make the compiler of FLOOR or CEIL: BIGINT, or a DECIMAL without fraction."""
 
@@ -103,6 +111,15 @@ FUNCTIONS = (
         first_type,
         parsed=exp.Abs,
         can_fail=lambda terms: spark_types.is_integer(terms[0].type),
+    ),
+    ScalarFunction(
+        "bit_count(x)",
+        "The number of bits that are set, of an integer as a BIGINT.",
+        "bit_count(7) = 3",
+        (bits_argument,),
+        spark_types.INT,
+        parsed=exp.BitwiseCount,
+        nulls="propagated",
     ),
     ScalarFunction(
         "ceil(x)",

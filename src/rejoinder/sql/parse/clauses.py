@@ -35,13 +35,26 @@ _SET_OPERATION = frozenset({"this", "expression", "distinct", "with"})
 # Hints are advice about how to run a query; they never change its rows.
 _READ: dict[type[exp.Expr], frozenset[str]] = {
     exp.Select: frozenset(
-        {"expressions", "from", "joins", "where", "group", "having", "qualify", "windows", "distinct", "with", "hint"}
+        {
+            "expressions",
+            "from",
+            "joins",
+            "laterals",
+            "where",
+            "group",
+            "having",
+            "qualify",
+            "windows",
+            "distinct",
+            "with",
+        }
+        | {"with", "hint"}
     ),
     exp.Union: _SET_OPERATION,
     exp.Intersect: _SET_OPERATION,
     exp.Except: _SET_OPERATION,
-    exp.Subquery: frozenset({"this", "alias", "with", "joins"}),
-    exp.Table: frozenset({"this", "alias", "db", "catalog", "joins", "version"}),
+    exp.Subquery: frozenset({"this", "alias", "with", "joins", "pivots"}),
+    exp.Table: frozenset({"this", "alias", "db", "catalog", "joins", "version", "pivots"}),
     exp.Join: frozenset({"this", "side", "kind", "method", "on", "using", "match_condition"}),
 }
 

@@ -72,7 +72,7 @@ class SparkSql(Spark):
         STRING_ESCAPES: ClassVar[list[str]] = ["'", '"', "\\"]
         COMMANDS: ClassVar[set[TokenType]] = set()
         KEYWORDS: ClassVar[dict[str, TokenType]] = {
-            **{word: kind for word, kind in Spark.Tokenizer.KEYWORDS.items() if word != "WINDOW"},
+            **{word: kind for word, kind in Spark.Tokenizer.KEYWORDS.items() if word not in ("SESSION", "WINDOW")},
             "MATCH_CONDITION": TokenType.MATCH_CONDITION,
         }
 

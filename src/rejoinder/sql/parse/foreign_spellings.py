@@ -60,7 +60,7 @@ _CREATED: dict[str, str] = {
 _WINDOWS = {
     "TUMBLING": "GROUP BY …, TUMBLE(time, INTERVAL 1 MINUTE)",
     "HOPPING": "GROUP BY …, HOP(time, INTERVAL 1 MINUTE, INTERVAL 5 MINUTES): the slide, then the size",
-    "SESSION": "session windows are not supported; TUMBLE, HOP and VALIDITY_WINDOW are",
+    "SESSION": "GROUP BY SESSION(time, INTERVAL 5 MINUTES)",
 }
 
 
@@ -71,7 +71,7 @@ _SHOWN = {
     ),
     "QUERIES": "SHOW VIEWS lists queries that are kept up to date",
     "CREATE": "SHOW SOURCES and SHOW VIEWS list definitions",
-    "FUNCTIONS": "the error for an unknown function suggests similar ones",
+    "FUNCTIONS": "docs/functions.md lists the functions; the error for an unknown one suggests similar names",
     "JOBS": "SHOW VIEWS and SHOW WATERMARKS show the progress of the flow",
 }
 _SINK = "CREATE SINK name FROM view USING kafka OPTIONS (topic '…', bootstrap '…')"
@@ -160,7 +160,6 @@ _CLAUSES: tuple[tuple[tuple[str, ...], str, str], ...] = (
         "bound the times in ON: … AND r.ts BETWEEN l.ts - INTERVAL 1 HOUR AND l.ts + INTERVAL 1 HOUR",
     ),
     (("MATCH_RECOGNIZE", "("), "MATCH_RECOGNIZE", "join the stream with itself, with bounds in time in ON"),
-    (("SESSION", "("), "SESSION", foreign_function("session")),
     (("WITHWATERMARK", "("), "WITHWATERMARK", foreign_function("withwatermark")),
     (
         ("DATA", "=>"),

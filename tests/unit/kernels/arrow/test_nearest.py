@@ -53,14 +53,14 @@ def test_collisions_make_nothing_live_and_hide_nothing(weak_hash: None, **argume
 def test_many_dead_values_cost_few_rounds(later: bool, block: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(nearest_module, "BLOCK_ROWS", block)
     rounds = 0
-    one_round = nearest_module._edge
+    one_round = nearest_module.block_edge
 
-    def counted(*arguments: Any) -> Any:
+    def counted(*arguments: Any, **options: Any) -> Any:
         nonlocal rounds
         rounds += 1
-        return one_round(*arguments)
+        return one_round(*arguments, **options)
 
-    monkeypatch.setattr(nearest_module, "_edge", counted)
+    monkeypatch.setattr(nearest_module, "block_edge", counted)
     size = 4_000
     alive = size + 1 if later else -1
     runs: list[list[Row]] = [

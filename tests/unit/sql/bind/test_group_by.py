@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from rejoinder.errors import InvalidSql, RejoinderError, TypeMismatch, UnknownName, Unsupported
+from rejoinder.errors import InvalidSql, LimitReached, RejoinderError, TypeMismatch, UnknownName, Unsupported
 from rejoinder.ir.catalog import Catalog, Source
 from rejoinder.sql.bind.binder import bind
 from rejoinder.sql.types.spark_types import spark_name
@@ -68,7 +68,13 @@ REFUSED: list[tuple[str, type[RejoinderError], str, str]] = [
     ("SELECT count(*) FROM t GROUP BY kk", UnknownName, "there is no column `kk`", "`k`"),
     ("SELECT kk, count(*) FROM t GROUP BY k", UnknownName, "there is no column `kk`", "`k`"),
     ("SELECT count(*) FROM t GROUP BY m", TypeMismatch, "GROUP BY `m` of type map<string,int>", "CAST"),
-    ("SELECT count(*) FROM t GROUP BY ROLLUP(k)", Unsupported, "ROLLUP, CUBE and GROUPING SETS", "UNION ALL"),
+    ("SELECT GROUPING(x) FROM t GROUP BY ROLLUP(k)", InvalidSql, "`x` is not grouped by", "k"),
+    ("SELECT GROUPING(k) FROM t GROUP BY k", InvalidSql, "`GROUPING(k)` without ROLLUP", "ROLLUP"),
+    ("SELECT GROUPING_ID(s, k) FROM t GROUP BY ROLLUP(k, s)", InvalidSql, "not all grouping expressions", "(k, s)"),
+    ("SELECT GROUPING(k, s) FROM t GROUP BY CUBE(k, s)", InvalidSql, "takes one argument, not 2", "GROUPING_ID()"),
+    ("SELECT 1 FROM t GROUP BY k GROUPING SETS ((k, s))", InvalidSql, "`s` in GROUPING SETS is not grouped", "before"),
+    (f"SELECT 1 FROM t GROUP BY CUBE({', '.join(f'x + {n}' for n in range(13))})", LimitReached, "too many", "raise"),
+    ("SELECT count(*) FROM t GROUP BY ROLLUP(VALIDITY(d))", Unsupported, "some of the grouping sets", "before"),
     ("SELECT count(*) FROM t GROUP BY (k, s)", Unsupported, "a list in GROUP BY is not supported", "parentheses"),
     ("SELECT sum(s) FROM t", TypeMismatch, "`sum` needs a number, not string", "CAST"),
     ("SELECT avg(d) FROM t", TypeMismatch, "`avg` needs a number, not date", "CAST"),

@@ -20,7 +20,7 @@ from rejoinder.sql.functions.scalar_function import ScalarFunction
 from rejoinder.sql.parse.dialect import SparkSql
 from rejoinder.testing import Driver
 
-_WITHOUT_EXAMPLE = {"hop", "validity_window"}
+_WITHOUT_EXAMPLE = {"cumulate", "hop", "session", "session_window", "validity_window"}
 """Functions that are not a value of one row."""
 
 

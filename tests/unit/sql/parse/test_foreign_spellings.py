@@ -65,12 +65,7 @@ def test_another_watermark_expression_is_answered_with_our_spelling(expression: 
         ("SELECT k, max_by(n, ts) AS n FROM s GROUP BY k", "LATEST(TABLE name"),
         ("SELECT k FROM s PARTITION BY n", "join keys"),
         ("SELECT * FROM s MATCH_RECOGNIZE (PARTITION BY k PATTERN (A B))", "join the stream with itself"),
-        ("SELECT * FROM TABLE(SESSION(TABLE s, DESCRIPTOR(ts), INTERVAL '5' MINUTES))", "session windows"),
-        ("SELECT session_window(ts, '5 minutes') AS w FROM s", "session windows"),
-        (
-            "SELECT * FROM TABLE(CUMULATE(TABLE s, DESCRIPTOR(ts), INTERVAL 1 MINUTE, INTERVAL 5 MINUTE))",
-            "CUMULATE is not",
-        ),
+        ("SELECT k, SESSION_START(ts, INTERVAL 5 MINUTES) AS s FROM s GROUP BY k", "SESSION(time, gap).start"),
         ("SELECT * FROM TABLE(TUMBLE(DATA => TABLE s, TIMECOL => DESCRIPTOR(ts)))", "TUMBLE(TABLE t, DESCRIPTOR(ts)"),
         ("SELECT count(*) AS n FROM s WITHWATERMARK (ts, '5 seconds')", "WATERMARK ts DELAY OF"),
         ("SELECT * FROM s AS OF 3", "flow.table(view, as_of=…)"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from rejoinder.ir.nodes import Call, Cast
 from rejoinder.kernels.duckdb.functions import (
     arithmetic,
+    grouping_functions,
     logic,
     math_functions,
     nested_functions,
@@ -12,7 +13,7 @@ from rejoinder.kernels.duckdb.functions import (
     ranking,
     text_functions,
     time_functions,
-    window_functions,
+    windowing_functions,
 )
 from rejoinder.kernels.duckdb.functions.casts import cast_template
 from rejoinder.kernels.duckdb.functions.templates import Rendering
@@ -29,7 +30,8 @@ RENDERINGS: dict[str, Rendering] = {
     **ranking.RENDERINGS,
     **text_functions.RENDERINGS,
     **time_functions.RENDERINGS,
-    **window_functions.RENDERINGS,
+    **grouping_functions.RENDERINGS,
+    **windowing_functions.RENDERINGS,
     DUCKDB_TEXT: lambda call: str(call.operation.options[0]),
 }
 

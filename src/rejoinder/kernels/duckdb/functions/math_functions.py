@@ -46,6 +46,7 @@ def _round(call: Call) -> str:
 
 RENDERINGS: dict[str, Rendering] = {
     "abs": "abs({0})",
+    "bit_count": "CAST(bit_count(CAST({0} AS BIGINT)) AS INTEGER)",
     "ceil": _cut("ceil"),
     "floor": _cut("floor"),
     "greatest": listed("greatest"),

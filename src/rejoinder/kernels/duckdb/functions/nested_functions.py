@@ -30,6 +30,14 @@ def _size(call: Call) -> str:
 
 _FOUND = "CASE WHEN list_contains({0}, {1}) THEN TRUE WHEN len({0}) > list_count({0}) THEN NULL ELSE FALSE END"
 
+_ENTRY = "'key': struct_extract(entry, 'key'), 'value': struct_extract(entry, 'value')"
+
+
+def _numbered(entries: str, fields: str) -> str:
+    """The elements of a list with their positions, from 0."""
+    return f"list_transform({entries}, lambda entry, place: {{'pos': CAST(place - 1 AS INTEGER), {fields}}})"
+
+
 RENDERINGS: dict[str, Rendering] = {
     "array": listed("list_value"),
     "array_contains": f"CASE WHEN {{0}} IS NOT NULL AND {{1}} IS NOT NULL THEN {_FOUND} END",
@@ -37,7 +45,11 @@ RENDERINGS: dict[str, Rendering] = {
     "element": _element("{1} >= 0 AND {1} < len({0})", "{0}[CAST({1} AS BIGINT) + 1]"),
     "element_at": _element("{1} <> 0 AND abs(CAST({1} AS BIGINT)) <= len({0})", "{0}[{1}]"),
     "field": _field,
+    "elements_or_null": "CASE WHEN {0} IS NULL OR len({0}) = 0 THEN [NULL] ELSE {0} END",
+    "map_entries": "map_entries({0})",
     "map_value": "{0}[{1}]",
+    "numbered_elements": _numbered("{0}", "'col': entry"),
+    "numbered_entries": _numbered("map_entries({0})", _ENTRY),
     "size": _size,
     "struct": _struct,
 }

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from sqlglot import exp
 
 from rejoinder.errors import Unsupported
+from rejoinder.ir.identities import UnitRow
 from rejoinder.ir.logical import (
     Aggregate,
     Arrival,
@@ -30,6 +31,7 @@ from rejoinder.ir.logical import (
     Project,
     Records,
     Scan,
+    Session,
     SetOperation,
     Validity,
     WindowCalls,
@@ -84,6 +86,8 @@ def refuse_changing(side: Node, which: str, place: str, is_stream: Callable[[str
 def _changing(node: Node, is_stream: Callable[[str], bool]) -> str | None:
     """Return the part of a plan that is not append-only, for a message; None if all of it is."""
     match node:
+        case Scan(relation=UnitRow()):
+            return None
         case Scan():
             return None if is_stream(str(node.relation)) else f"`{node.relation}`"
         case Filter() | Project() | Distinct() | Expand() | Enrich():
@@ -104,6 +108,8 @@ def _changing(node: Node, is_stream: Callable[[str], bool]) -> str | None:
             return "a scalar subquery"
         case Latest():
             return "LATEST"
+        case Session():
+            return "a session"
         case Validity():
             return "a validity window"
         case WindowCalls():

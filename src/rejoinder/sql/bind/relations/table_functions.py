@@ -2,6 +2,7 @@
 
     TUMBLE(TABLE orders, DESCRIPTOR(ts), INTERVAL 1 MINUTE)          -- columns window_start and window_end
     HOP(TABLE orders, DESCRIPTOR(ts), slide, size)                   -- the same; a row once per window
+    CUMULATE(TABLE orders, DESCRIPTOR(ts), step, size)               -- the same; windows that grow by the step
     IMPOSE_ORDER(TABLE orders, DESCRIPTOR(ts), INTERVAL 5 SECONDS)   -- a watermark of ts, 5 seconds behind
 
 TUMBLE and HOP become columns of a subquery:
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
 _FORMS = {
     "TUMBLE": "TUMBLE(TABLE orders, DESCRIPTOR(ts), INTERVAL 5 MINUTES)",
     "HOP": "HOP(TABLE orders, DESCRIPTOR(ts), INTERVAL 1 MINUTE, INTERVAL 5 MINUTES)",
+    "CUMULATE": "CUMULATE(TABLE orders, DESCRIPTOR(ts), INTERVAL 1 MINUTE, INTERVAL 5 MINUTES)",
     "IMPOSE_ORDER": "IMPOSE_ORDER(TABLE orders, DESCRIPTOR(ts), INTERVAL 5 SECONDS)",
 }
 
@@ -98,7 +100,7 @@ def _arguments(call: exp.Expr, name: str) -> tuple[exp.Expr, exp.Column, Sequenc
     if any(isinstance(argument, exp.Kwarg) for argument in arguments):
         fact = f"named arguments of {name} are not supported"
         raise Unsupported(fact, detail=text_of(call), hint=f"pass arguments by position: {form}")
-    wanted = 4 if name == "HOP" else 3
+    wanted = 4 if name in ("HOP", "CUMULATE") else 3
     if len(arguments) != wanted:
         raise InvalidSql(f"{name} takes {wanted} arguments, not {len(arguments)}", detail=text_of(call), hint=form)
     relation, descriptor, *lengths = arguments

@@ -11,7 +11,7 @@ from sqlglot import exp
 
 from rejoinder import errors
 from rejoinder.ir.scalar_operation import MonotoneArgument
-from rejoinder.kernels.duckdb.functions.window_functions import MAX_COUNT
+from rejoinder.kernels.duckdb.functions.windowing_functions import MAX_COUNT
 from rejoinder.sql.parse.clauses import text_of
 from rejoinder.sql.types import spark_types
 from rejoinder.sql.types.casts import cast
@@ -34,12 +34,12 @@ def read_time(compiler: Compiler, argument: exp.Expr, node: exp.Expr) -> Term:
     return term
 
 
-def read_length(argument: exp.Expr, node: exp.Expr, kind: pa.DataType) -> int:
-    """Read the length of a window or of a slide, as times of a type are counted."""
+def read_length(argument: exp.Expr, node: exp.Expr, kind: pa.DataType, what: str = "a window") -> int:
+    """Read the length of a window, a slide or a gap, as times of a type are counted."""
     length = _count(argument, node) if spark_types.is_integer(kind) else _micros(argument, node)
     if length <= 0:
         raise errors.InvalidSql(
-            "a window must be longer than nothing",
+            f"{what} must be longer than nothing",
             detail=f"in `{text_of(node)}`",
             hint="as in TUMBLE(t, 10)" if spark_types.is_integer(kind) else "as in INTERVAL '5' MINUTE",
         )

@@ -47,6 +47,13 @@ def _hop_starts(call: Call) -> str:
     return f"CASE WHEN {{0}} IS NULL THEN {'[NULL]' if keeps_nulls else '[]'} ELSE {starts} END"
 
 
+def _cumulate_ends(call: Call) -> str:
+    size, step = _sizes(call)
+    numbers = f"range({_last_start(call, step)} + {step}, {_last_start(call, size)} + {size} + 1, {step})"
+    ends = f"list_transform({numbers}, lambda number: {_time(call, 'number')})"
+    return f"CASE WHEN {{0}} IS NULL THEN [NULL] ELSE {ends} END"
+
+
 def _time_bound(call: Call) -> str:
     """A time as a number, after steps; within (-2^62, 2^62), since other numbers count as no time."""
     text, kind = "{0}", call.parts[0].type
@@ -76,6 +83,7 @@ def _sizes(call: Call) -> list[int]:
 
 
 RENDERINGS: dict[str, Rendering] = {
+    "cumulate_ends": _cumulate_ends,
     "hop_starts": _hop_starts,
     "relabel": "{0}",
     "time_bound": _time_bound,

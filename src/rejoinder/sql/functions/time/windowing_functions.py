@@ -1,8 +1,8 @@
-"""Functions that make windows: TUMBLE, HOP, Spark's `window`, VALIDITY_WINDOW; and the two ends of a window.
+"""Functions that make windows: TUMBLE, HOP, CUMULATE, Spark's `window`, sessions, VALIDITY_WINDOW; and their ends.
 
-A time that is NULL has the window NULL; only Spark's `window` leaves such a row out. TUMBLE is an expression. HOP puts
-a row into several windows: the binder repeats the row (`logical.Expand`), and HOP finds its window by the starts that
-the row was repeated for.
+A time that is NULL has the window NULL; only Spark's `window` leaves such a row out. TUMBLE is an expression. HOP and
+CUMULATE put a row into several windows: the binder repeats the row (`logical.Expand`), and its window is found by the
+starts or ends that the row was repeated for.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+import pyarrow as pa
 from sqlglot import exp
 
 from rejoinder import errors
@@ -26,10 +27,22 @@ from rejoinder.sql.types.terms import Compiler, Term, call, mismatch
 
 @dataclass(frozen=True)
 class Hop:
-    """What HOP asks for: the starts of all windows of a row as a list, in which it is repeated; and their length."""
+    """What HOP asks for: the starts of all windows of a row as a list, in which it is repeated; and their length.
+
+    With `cumulates`, the windows start every `size` and the list holds their ends.
+    """
 
     starts: Term
     size: int
+    cumulates: bool = False
+
+    def window(self, element: Term) -> Term:
+        """The window of an element of the list."""
+        if not self.cumulates:
+            return pack(element, Term(operators.shifted(element.node, self.size)), self.size)
+        last = Term(operators.shifted(element.node, -1))
+        monotone = MonotoneArgument(0, floor(self.size))
+        return pack(call("tumble_start", element.type, last, options=(self.size,), monotone=monotone), element)
 
 
 def compile_tumble(compiler: Compiler, node: exp.Expr) -> Term:
@@ -38,17 +51,17 @@ def compile_tumble(compiler: Compiler, node: exp.Expr) -> Term:
 
 
 def compile_hop(compiler: Compiler, node: exp.Expr) -> Term:
-    """Compile HOP(time, slide, size), for which the binder has repeated the row."""
+    """Compile HOP(time, slide, size) or CUMULATE(time, step, size), for which the binder has repeated the row."""
     hop = read_hop(compiler, node)
-    start = compiler.repeated(hop.starts.node)
-    if start is None:
+    element = compiler.repeated(hop.starts.node)
+    if element is None:
+        name = _called(node).upper()
         raise errors.Unsupported(
-            "HOP is not supported here",
+            f"{name} is not supported here",
             detail=f"in `{text_of(node)}`: it repeats rows",
             hint="use it in SELECT, WHERE, GROUP BY or ON; name it in a subquery to use it elsewhere",
         )
-    column = Term(nodes.Column(start, hop.starts.type.value_type))
-    return pack(column, Term(operators.shifted(column.node, hop.size)), hop.size)
+    return hop.window(Term(nodes.Column(element, hop.starts.type.value_type)))
 
 
 def compile_window(compiler: Compiler, node: exp.Expr) -> Term:
@@ -66,6 +79,44 @@ def compile_start(compiler: Compiler, node: exp.Expr) -> Term:
 def compile_end(compiler: Compiler, node: exp.Expr) -> Term:
     """Compile WINDOW_END."""
     return _end_of(compiler, node, "end")
+
+
+def compile_window_time(compiler: Compiler, node: exp.Expr) -> Term:
+    """Compile Spark's `window_time`: the last time that is in a window, just before its end."""
+    end = _end_of(compiler, node, "end")
+    if not pa.types.is_timestamp(end.type):
+        why = f"`{text_of(node)}` is of a window of integers"
+        raise mismatch(node, why, "window_end(w) - 1 is its last integer")
+    return Term(operators.shifted(end.node, -1))
+
+
+def compile_session(compiler: Compiler, node: exp.Expr) -> Term:
+    """Refuse SESSION where it is not a grouping expression: what it is depends on other rows."""
+    read_session(compiler, node)
+    raise errors.InvalidSql(
+        f"`{text_of(node)}` is not among the grouping expressions",
+        detail="a session lasts until no row of the same keys follows within the gap",
+        hint=f"add it to GROUP BY, as in GROUP BY key, {text_of(node)}",
+    )
+
+
+def is_session(node: exp.Expr) -> bool:
+    """Say whether a node is a call of SESSION, or of Spark's `session_window`."""
+    return _called(node) in ("session_window", "session")
+
+
+def read_session(compiler: Compiler, node: exp.Expr) -> tuple[Term, int]:
+    """Compile the time of a session, and read its gap."""
+    name = _called(node)
+    time, gap = _arguments(node, f"{name}(time, INTERVAL '5' MINUTE)", 2)
+    if any(True for _ in gap.find_all(exp.Column)):
+        raise errors.Unsupported(
+            "a session gap that depends on the row is not supported",
+            detail=f"in `{text_of(node)}`",
+            hint="use one gap for all rows: INTERVAL '5' MINUTE",
+        )
+    term = read_time(compiler, time, node)
+    return term, read_length(gap, node, term.type, "a session gap")
 
 
 def compile_validity(compiler: Compiler, node: exp.Expr) -> Term:
@@ -94,13 +145,13 @@ def read_validity(compiler: Compiler, node: exp.Expr) -> Term:
 
 
 def _end_of(compiler: Compiler, node: exp.Expr, name: str) -> Term:
-    (inner,) = _arguments(node, f"WINDOW_{name.upper()}(window)", 1)
+    (inner,) = _arguments(node, f"{node.name.upper()}(window)", 1)
     term = compiler.compile(inner)
     if not is_window(term.type):
         raise mismatch(
             node,
             f"{spark_types.spark_name(term.type)} is not a window",
-            "a window comes from TUMBLE, HOP, VALIDITY_WINDOW or window, or is a STRUCT<start, end> of two times",
+            "a window comes from TUMBLE, HOP, CUMULATE, SESSION, VALIDITY_WINDOW or window, or is a STRUCT<start, end>",
         )
     bounds = bounds_of(term)
     return bounds.start if name == "start" else bounds.end
@@ -132,13 +183,17 @@ def times_that_must_be_known(node: exp.Expr) -> Iterator[exp.Expr]:
 
 def read_hop(compiler: Compiler, node: exp.Expr) -> Hop:
     """Compile the starts of all windows that a call of HOP, or of `window` with a slide, puts a row into."""
-    is_spark = _called(node) == "window"
-    if is_spark:
+    is_spark, cumulates = _called(node) == "window", _called(node) == "cumulate"
+    if cumulates:
+        time, slide, size = _arguments(node, "CUMULATE(time, INTERVAL '1' HOUR, INTERVAL '1' DAY)", 3)
+    elif is_spark:
         time, size, slide = _arguments(node, "window(time, '10 minutes', '5 minutes')", 3)
     else:
         time, slide, size = _arguments(node, "HOP(time, INTERVAL '5' MINUTE, INTERVAL '10' MINUTE)", 3)
     term = read_time(compiler, time, node)
     length, step = (read_length(part, node, term.type) for part in (size, slide))
+    if cumulates:
+        return _cumulated(term, length, step, node)
     if step > length:
         raise errors.InvalidSql(
             f"the windows of `{text_of(node)}` would leave gaps",
@@ -153,13 +208,26 @@ def read_hop(compiler: Compiler, node: exp.Expr) -> Hop:
     return Hop(starts, length)
 
 
+def _cumulated(time: Term, size: int, step: int, node: exp.Expr) -> Hop:
+    """The ends of the windows of a time: they start with a multiple of the size and grow by the step."""
+    if size % step:
+        raise errors.InvalidSql(
+            f"the size of `{text_of(node)}` is not a multiple of its step",
+            detail="the last window of a size would end too early",
+            hint="CUMULATE(time, step, size) takes a size such as ten times the step",
+        )
+    monotone = MonotoneArgument(0, floor(step, plus=step), more=None)
+    ends = call("cumulate_ends", spark_types.array_of(time.type), time, options=(size, step), monotone=monotone)
+    return Hop(ends, size, cumulates=True)
+
+
 def _called(node: exp.Expr) -> str:
     return node.name.lower() if isinstance(node, exp.Anonymous) else ""
 
 
 def _is_hop(node: exp.Expr) -> bool:
     name = _called(node)
-    return name == "hop" or (name == "window" and len(node.expressions) == 3)
+    return name in ("hop", "cumulate") or (name == "window" and len(node.expressions) == 3)
 
 
 def _arguments(node: exp.Expr, form: str, count: int) -> list[exp.Expr]:
@@ -207,6 +275,30 @@ FUNCTIONS = (
         "The end of a window, which is not part of it.",
         f"window_end(tumble({_TEN}, INTERVAL 1 HOUR)) = TIMESTAMP '2024-02-29 11:00:00'",
         form=compile_end,
+    ),
+    ScalarFunction(
+        "window_time(w)",
+        "The last time in a window, a microsecond before its end.",
+        f"window_time(tumble({_TEN}, INTERVAL 1 HOUR)) = TIMESTAMP '2024-02-29 10:59:59.999999'",
+        form=compile_window_time,
+    ),
+    ScalarFunction(
+        "cumulate(time, step, size)",
+        "The windows that begin every `size`, grow by the step and contain a time: the row is repeated for each.",
+        "",
+        form=compile_hop,
+    ),
+    ScalarFunction(
+        "session(time, gap)",
+        "In GROUP BY: the session of a row, in which no row comes more than the gap after the one before it.",
+        "",
+        form=compile_session,
+    ),
+    ScalarFunction(
+        "session_window(time, '5 minutes')",
+        "Spark's name for `session`.",
+        "",
+        form=compile_session,
     ),
     ScalarFunction(
         "validity_window(time)",

@@ -30,14 +30,14 @@ def test_what_all_arms_have_in_common_holds_on_its_own(condition: str, expected:
 
 def test_an_equality_in_every_arm_links_the_join() -> None:
     text = tree("SELECT a.x FROM a, c WHERE (a.k = c.k AND x = 1) OR (c.k = a.k AND z = 2)")
-    assert text == ("inner(a, c | )[(a.k = c.K) & ((a.x = CAST(1 AS INTEGER)) OR (c.z = CAST(2 AS INTEGER)))]")
+    assert text == ("inner(a, c | )[(a.k = c.K) & (((a.x = CAST(1 AS INTEGER))) OR ((c.z = CAST(2 AS INTEGER))))]")
 
 
 def test_what_all_arms_say_about_one_relation_is_a_filter_of_it() -> None:
     text = tree("SELECT a.x FROM a, c WHERE a.k = c.k AND ((x = 1 AND z = 2) OR (x = 3 AND z = 4))")
     assert text.endswith(
-        "& ((a.x = CAST(1 AS INTEGER)) OR (a.x = CAST(3 AS INTEGER)))"
-        " & ((c.z = CAST(2 AS INTEGER)) OR (c.z = CAST(4 AS INTEGER)))]"
+        "& (((a.x = CAST(1 AS INTEGER))) OR ((a.x = CAST(3 AS INTEGER))))"
+        " & (((c.z = CAST(2 AS INTEGER))) OR ((c.z = CAST(4 AS INTEGER))))]"
     )
 
 

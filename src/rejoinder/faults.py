@@ -16,7 +16,7 @@ POINTS = {
     "after_generation": "on the driver, when a manifest names Spark's new checkpoint and no query uses it",
     "before_tasks": "on the driver, before the tasks of the epoch are started",
     "after_tasks": "on the driver, when all runs are written and no manifest names them",
-    "after_release": "on the driver, when the changes that became due are written as well and no manifest names them",
+    "after_emission": "on the driver, when the changes that became due are written as well and no manifest names them",
     "after_commit": "on the driver, when the manifest is published and Spark has not committed the batch",
     "after_collection": "on the driver, when old files have been deleted",
     "before_delivery": "on the driver, when an epoch is committed and not delivered to a sink",

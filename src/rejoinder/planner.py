@@ -31,7 +31,7 @@ def _plan(catalog: Catalog, statistics: Mapping[str, Statistics]) -> Plan:
     for position, view in enumerate(catalog.relations):
         if isinstance(view, View):
             known = _Relations(catalog.relations[: position + 1])
-            query = _bound(known, catalog.indexes, frozenset(planning.forgetting))
+            query = _bound(known, catalog.indexes, frozenset(planning.not_inlined))
             planning.add(view.name, query, view.reading)
     return planning.plan(catalog, statistics)
 
@@ -63,10 +63,10 @@ def refuse_products(
     max_pairs: int,
     net_rows: Callable[[str], int],
 ) -> None:
-    """Refuse a new view in which every row of one input meets every row of another, if they are too many already.
+    """Raise `Unsupported` for a new view that joins every row with every row, if there are too many pairs already.
 
-    Statistics count rows that are gone until a merge nets them. `net_rows` counts the rows of an arrangement that are
-    left; it is called only where the statistics alone would refuse.
+    Statistics also count retracted rows until compaction removes them. `net_rows` counts the remaining rows of an
+    arrangement; it is called only if the statistics alone would refuse the view.
     """
     rows: dict[RelationId, int] = {}
     for arrangement in present.arrangements:

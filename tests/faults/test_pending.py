@@ -17,7 +17,7 @@ from tests.faults import victim
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("fault", ["after_release:3", pytest.param("after_commit:3", marks=DEEP)])
+@pytest.mark.parametrize("fault", ["after_emission:3", pytest.param("after_commit:3", marks=DEEP)])
 def test_pending_changes_are_emitted_once(spark: SparkSession, tmp_path: Path, fault: str) -> None:
     """Three epochs have input; that there is a fourth is the work of a tick."""
     victim.write_input(tmp_path)

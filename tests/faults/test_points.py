@@ -33,7 +33,7 @@ PLACES = {
     "after_generation": ["after_generation:2"],
     "before_tasks": ["before_tasks:0"],
     "after_tasks": ["after_tasks:1", "after_tasks:3"],
-    "after_release": ["after_release:4"],
+    "after_emission": ["after_emission:4"],
     "after_commit": ["after_commit:1"],
     "after_collection": ["after_collection:4"],
     "in_hydration": ["in_hydration:2"],
@@ -43,7 +43,7 @@ OF_SPARK = ("in_generation", "after_generation")
 ALL = [fault for places in PLACES.values() for fault in places]
 IN_THE_DRIVER = [fault for fault in ALL if fault.split(":")[0] not in OF_SPARK]
 ON_SPARK = ("in_generation:2", "after_generation:2", "after_tasks:3", "after_commit:1")
-BEFORE_COMMIT = ("before_tasks", "after_tasks", "after_release")
+BEFORE_COMMIT = ("before_tasks", "after_tasks", "after_emission")
 
 
 @pytest.fixture

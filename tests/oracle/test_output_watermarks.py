@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 from rejoinder.kernels.arrow.ordered import LEAST
 from rejoinder.testing import Driver
-from rejoinder.watermarks.formula import Formula, RetainedMinimum, Stepped, Watermark, least, raised, value_of
+from rejoinder.watermarks.formula import Formula, Lifted, RetainedMinimum, Watermark, least, lift, value_of
 from tests.oracle.budget import budget
 
 EPOCHS, EVER = 12, 100_000
@@ -44,7 +44,7 @@ QUERIES = {
     f" SELECT c.t FROM c JOIN b ON {NEAR.format('c', 'b')}) AS q GROUP BY t",
     "a self-join": "SELECT x.t, count(*) AS n FROM a AS x JOIN a AS y"
     f" ON {NEAR.format('x', 'y')} AND x.x < y.x GROUP BY x.t",
-    "rows without a partner": "SELECT t, count(*) AS n FROM a WHERE NOT EXISTS (SELECT 1 FROM b"
+    "rows without a match": "SELECT t, count(*) AS n FROM a WHERE NOT EXISTS (SELECT 1 FROM b"
     f" WHERE {NEAR.format('a', 'b')}) GROUP BY t",
     "a chain": "SELECT a.t, b.t AS bt, c.t AS ct, a.u FROM a JOIN b"
     f" ON {NEAR.format('a', 'b')} JOIN c ON {NEAR.format('b', 'c')}",
@@ -65,8 +65,8 @@ def static(formula: Formula) -> Formula:
     match formula:
         case Watermark():
             return formula
-        case Stepped(of, steps):
-            return raised(static(of), steps)
+        case Lifted(of, steps):
+            return lift(static(of), steps)
         case RetainedMinimum(own, met):
             return least([static(own), static(met)]) if met is not None else Watermark("", "")
         case _:

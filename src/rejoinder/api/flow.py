@@ -271,8 +271,8 @@ class Flow(Lifecycle, Sources, Input, Readings, Maintenance):
         the function may be called again with the same epoch. Each process must declare it again.
         """
         sink = declared_sink(view, FUNCTION.name, name, {"from": from_})
-        known = find_sink(self.engine.version.catalog, sink.name)
-        self._outbox.functions[sink.name if known is None else known.name] = function
+        existing = find_sink(self.engine.version.catalog, sink.name)
+        self._outbox.functions[sink.name if existing is None else existing.name] = function
         self._create_sink(sink)
 
     def _create_sink(self, sink: Sink) -> None:

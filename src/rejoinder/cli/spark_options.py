@@ -32,7 +32,7 @@ class Settings:
 
 
 def memory_size(text: str | None) -> str | None:
-    """Check and normalise a size of memory. Raises `typer.BadParameter`.
+    """Check and normalize a size of memory. Raises `typer.BadParameter`.
 
     >>> memory_size("4G"), memory_size("800mb")
     ('4g', '800m')

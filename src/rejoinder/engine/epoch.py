@@ -35,7 +35,7 @@ def attempt(engine: Engine, version: Version, epoch: int, splits: object, signal
     work = partial(engine.work, epoch)
     done = run_rounds(plan, engine.executor, work, version.state, version.watermarks, splits, signals, times)
     check_quota(plan, version.catalog.views, done.state, engine.quota)
-    reach("after_release", epoch)
+    reach("after_emission", epoch)
     if engine.spool is not None:
         engine.spool.clear(epoch)
     deliveries = version.deliveries.after(epoch, done.totals.rows_in, done.totals.late, plan.program)

@@ -20,7 +20,7 @@ from rejoinder.plan.blocks.normal_form import Block, Derived
 from rejoinder.plan.join.block_bounds import direct_bounds
 from rejoinder.plan.operations.operation import StateText
 from rejoinder.plan.physical.arrangement import Arrangement
-from rejoinder.plan.physical.retention_bound import Limit, Retention
+from rejoinder.plan.physical.retention_bound import Retention, RetentionBound
 from rejoinder.plan.planning import Plan
 from rejoinder.plan.rounds.labels import Labels
 from rejoinder.plan.time.bound_hints import missing_edit, watermark_edit
@@ -92,7 +92,7 @@ class Certificate:
     def _kept(self, arrangement: Arrangement, retention: Retention) -> str:
         """Describe the rows that users need: those that are not below a limit."""
 
-        def text(limit: Limit) -> str:
+        def text(limit: RetentionBound) -> str:
             column = self.labels.column(arrangement.relation, limit.column)
             return f"{column} >= {formula_text(limit.below, self._kind)}"
 
@@ -109,10 +109,10 @@ class Certificate:
         made = self._made(arrangement)
         text = None if made is None else made.operation.certificate
         if made is not None and text is not None:
-            columns = [self.labels.column(made.id, limit.column).removesuffix(".start") for limit in retention.limits]
+            columns = [self.labels.column(made.id, limit.column).removesuffix(".start") for limit in retention.bounds]
             return f"{text.clause} {', '.join(dict.fromkeys(columns))}"
         found: dict[str, None] = {}
-        by = {limit.column for limit in retention.limits}
+        by = {limit.column for limit in retention.bounds}
         for block, at in self._uses(arrangement):
             ids = [i for i, name in block.inputs[at].columns if name in by]
             predicates = (*block.predicates, *(p for each in block.inputs for p in each.on))
@@ -151,7 +151,7 @@ class Certificate:
         about, text = max(users)
         return f"expected rows: about {about:,} ({text})" if about else "expected rows: none"
 
-    def _expected_by(self, arrangement: Arrangement, limit: Limit) -> tuple[int, str] | None:
+    def _expected_by(self, arrangement: Arrangement, limit: RetentionBound) -> tuple[int, str] | None:
         """Estimate the rows that a limit keeps: the current rows per unit of event time, times the retention.
 
         Returns None if it cannot be estimated yet.

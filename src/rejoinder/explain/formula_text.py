@@ -13,8 +13,8 @@ from rejoinder.watermarks.formula import (
     Formula,
     Greatest,
     Least,
+    Lifted,
     RetainedMinimum,
-    Stepped,
     UnionMinimum,
     Watermark,
     watermarks_in,
@@ -43,7 +43,7 @@ def formula_text(formula: Formula, kinds: Kinds) -> str:
     if isinstance(formula, Watermark):
         kind = kinds(formula.source, formula.column)
         return f"the watermark of {formula.source}.{formula.column}" + _moved(-formula.minus, kind)
-    if isinstance(formula, Stepped):
+    if isinstance(formula, Lifted):
         text, kind = formula_text(formula.of, kinds), kind_of(formula.of, kinds)
         for step in simplified(formula.steps):
             text += _stepped(step, kind)
@@ -65,9 +65,9 @@ def formula_text(formula: Formula, kinds: Kinds) -> str:
 def passed_text(time: str, limit: Formula, kinds: Kinds, *, at: bool) -> str:
     """Format the condition that a limit has passed a time; with `at`, that it has reached the end of a window."""
     match limit:
-        case Stepped(inner, steps):
+        case Lifted(inner, steps):
             steps = simplified(steps)
-            limit = Stepped(inner, steps) if steps else inner
+            limit = Lifted(inner, steps) if steps else inner
             if at and len(steps) == 2 and steps == (*floor(steps[0].width), *shift(steps[0].width - 1)):
                 limit = inner  # the next window has begun
     if not is_plain(limit):
@@ -89,7 +89,7 @@ def kind_of(formula: Formula, kinds: Kinds) -> pa.DataType:
     match formula:
         case Watermark():
             return kinds(formula.source, formula.column)
-        case Stepped():
+        case Lifted():
             kind = kind_of(formula.of, kinds)
             for step in formula.steps:
                 kind = _counted(step, kind)

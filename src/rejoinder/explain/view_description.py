@@ -114,7 +114,7 @@ class _Text:
     def _start(self, path: Path) -> str:
         """Describe the changes at the start of a path: of rows, of keys, or of match status."""
         text = f"changes of {self.labels.relation(path.start)}"
-        if path.has_pairs:
+        if path.updates_match_status:
             status = "of which rows have a match"
             text = f"{text} and {status} in it" if path.mode == "left" else text.replace("of", f"{status} in", 1)
         elif path.mode in ("semi", "anti"):
@@ -154,15 +154,15 @@ class _Text:
     def _passed(self, gate: Gate) -> str:
         """Describe the condition of a gate: its limit has passed a time, or reached the end of a window."""
         block, sources = self.program.views[self.view], self.program.sources
-        release, names = dict(block.outputs)[EMIT_AT], self.labels.names(block)
-        rising = release.monotone
+        emit_time, names = dict(block.outputs)[EMIT_AT], self.labels.names(block)
+        rising = emit_time.monotone
         is_next = rising is None or rising.steps[-1:] == shift(1)
-        time = written(release)
+        time = written(emit_time)
         if time is None and rising is not None and rising.steps == shift(1):
             time = names[rising.column]
         assert gate.limit is not None
         return passed_text(
-            time or shown(release, names),
+            time or shown(emit_time, names),
             gate.limit,
             lambda source, name: sources[source].schema.field(name).type,
             at=not is_next,

@@ -235,6 +235,19 @@ class Session:
 
 
 @dataclass(frozen=True)
+class Current:
+    """The rows of the input that the processing time of the epoch lies in the time of: `start` <= now < `end`."""
+
+    input: Node
+    columns: tuple[tuple[str, pa.DataType], ...]
+    """Ids and types of the columns that are kept."""
+    start: str | None
+    """The column with the time at which a row enters; None: it is there from the beginning."""
+    end: str | None
+    """The column with the time at which a row leaves; None: it stays."""
+
+
+@dataclass(frozen=True)
 class Enrich:
     """The columns of the input, and those that a Python function computes for each row."""
 
@@ -288,6 +301,7 @@ Node = (
     | Expand
     | Validity
     | Session
+    | Current
     | WindowCalls
     | Enrich
     | Latest
@@ -318,14 +332,14 @@ class Emission:
     policy: Policy
     interval: int = 0
     """For `every`: the period in microseconds, over which changes are consolidated."""
-    release: Expression | None = None
+    emit_time: Expression | None = None
     """The emit time of a row: it is emitted once the watermark has reached it."""
     gate: Expression | None = None
     """The index of the watermark in `clocks` that applies to a row."""
     clocks: tuple[tuple[str, str], ...] = ()
-    """Sources and columns whose watermarks apply; empty for the watermark of `release` itself."""
+    """Sources and columns whose watermarks apply; empty for the watermark of `emit_time` itself."""
     times: tuple[Expression, ...] = ()
-    """If not empty, `release` is the first of these that is not NULL."""
+    """If not empty, `emit_time` is the first of these that is not NULL."""
 
 
 def after(time: Expression) -> Expression:

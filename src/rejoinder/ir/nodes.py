@@ -185,7 +185,7 @@ class Case(Node):
 class _Connective(Node):
     """Conditions that are evaluated in turn, until one decides; conditions of the same connective are one list.
 
-    `texts` are what the user wrote, one for each part, for messages. They are no part of the identity.
+    `texts` are what the user wrote, one for each part, for messages. They are not part of the identity.
     """
 
     fields = ("texts",)

@@ -1,13 +1,27 @@
-"""From the logical tree to the normal form: what is flattened into one block, and what becomes a derived relation.
+"""Rewrite the logical plan to the normal form: flatten joins into blocks, and make the rest derived relations.
 
-- Inner joins, filters and projections are flattened.
-- LEFT, SEMI and ANTI joins are flattened too, as inputs with a mode. The padded or tested side is one relation. With
-  equalities alone, whether a row has a partner depends on its key. Other conditions on a *pair* of rows have to be
-  about one input of the other side. Then each row of that input has a match status.
-- Without an equality, or where partners would have to be kept for ever, the rows that have a partner are kept as a
-  relation (each once), and the others are those that it lacks.
-- FULL joins are unions: of the LEFT join, and of the padded rows of the right side.
-- Joins at arrival are relations of their own.
+- Inner joins, filters and projections are flattened:
+
+      SELECT f(x) FROM (SELECT * FROM a WHERE p) JOIN b ON q   →  block [a, b | p, q | f(x)]
+
+- LEFT, SEMI and ANTI joins are flattened, too, as inputs with a mode. The padded or tested side is one relation:
+
+      a LEFT JOIN b ON a.k = b.k JOIN c ON q                   →  block [a, left b on a.k = b.k, c | q | …]
+
+  If the equalities are the only conditions on *pairs* of rows, the match status of a row depends on its key only.
+  Otherwise all conditions must be about one input of the left side, whose match status is computed row by row.
+- Without an equality, or if matches would never expire, the matched left rows are kept as a relation:
+
+      a LEFT JOIN b ON a.x < b.y   →  pairs UNION ALL padding, with
+          pairs   = a JOIN b ON a.x < b.y
+          padding = a ANTI JOIN (SELECT DISTINCT a.* FROM pairs) ON all columns are equal
+
+- FULL joins are unions:
+
+      a FULL JOIN b ON q           →  a LEFT JOIN b ON q UNION ALL padding of (b ANTI JOIN a ON q)
+      a FULL ANTI JOIN b ON q      →  padding of (a ANTI JOIN b ON q) UNION ALL padding of (b ANTI JOIN a ON q)
+
+- Joins at arrival are derived relations.
 """
 
 from __future__ import annotations
@@ -30,7 +44,7 @@ from rejoinder.plan.blocks.normal_form import (
     Derived,
     Input,
     Mode,
-    Normalised,
+    Normalized,
     derive,
     finished,
     inlined,
@@ -39,6 +53,7 @@ from rejoinder.plan.blocks.normal_form import (
 from rejoinder.plan.blocks.on_conditions import Conditions, oriented
 from rejoinder.plan.operations.at_most_one import at_most_one
 from rejoinder.plan.operations.change_records import recorded
+from rejoinder.plan.operations.current_rows import current
 from rejoinder.plan.operations.distinct import Distinct
 from rejoinder.plan.operations.enrichment import enriched
 from rejoinder.plan.operations.grouping import aggregated
@@ -50,16 +65,16 @@ from rejoinder.plan.operations.validity_windows import valid
 from rejoinder.plan.operations.window_functions import windowed
 
 
-class Known(dict[RelationId, Derived]):
-    """The derived relations of a query, and numbers for identifiers that nobody wrote."""
+class DerivedRelations(dict[RelationId, Derived]):
+    """The derived relations of a query, how it reads its sources, and numbers for generated column ids."""
 
-    def __init__(self, on_time: frozenset[str], reading: Reading, *, imposed: bool, by_partners: bool) -> None:
+    def __init__(self, on_time: frozenset[str], reading: Reading, *, imposed: bool, by_matches: bool) -> None:
         super().__init__()
         self.numbers = count()
-        self.on_time, self.reading, self.imposed, self.by_partners = on_time, reading, imposed, by_partners
+        self.on_time, self.reading, self.imposed, self.by_matches = on_time, reading, imposed, by_matches
 
     def relation(self, scan: logical.Scan) -> RelationId:
-        """The relation that a scan reads."""
+        """Return the relation that a scan reads."""
         if not isinstance(scan.relation, SourceRows):
             return scan.relation
         source = scan.relation.source
@@ -67,44 +82,47 @@ class Known(dict[RelationId, Derived]):
         return self.reading.relation(source, on_time=on_time)
 
 
-def normalise(
+def normalize(
     query: Query,
     on_time: frozenset[str] = frozenset(),
     reading: Reading = EVERYTHING,
     *,
     imposed: bool = False,
-    by_partners: bool = True,
-) -> Normalised:
-    """Bring a query to normal form; late rows of sources in `on_time`, and where an order is `imposed`, stay out.
+    by_matches: bool = True,
+) -> Normalized:
+    """Return the normal form of a query, without late rows of sources in `on_time` and of scans with `imposed` order.
 
-    With `by_partners`, the match status of a row follows from its partners wherever there is an equality. Otherwise the
-    rows that have a partner are kept as a relation.
+    With `by_matches`, the match status of a left row is computed from its matches wherever there is an equality.
+    Otherwise the matched left rows are kept as a relation.
     """
-    derived = Known(on_time, reading, imposed=imposed, by_partners=by_partners)
-    block = melt(query.root, derived)
-    return finished(_released_sooner(query, block), block, derived)
+    derived = DerivedRelations(on_time, reading, imposed=imposed, by_matches=by_matches)
+    block = flatten(query.root, derived)
+    return finished(_with_earlier_emit_time(query, block), block, derived)
 
 
-def _released_sooner(query: Query, block: Block) -> Query:
-    """A row that waits for the end of a validity window but does not show it is final once its own time is past.
+def _with_earlier_emit_time(query: Query, block: Block) -> Query:
+    """Emit rows by their own time instead of the end of a validity window, if the end is not selected.
 
-    A later version can end the window sooner, but not take a time away from it that the watermark has passed.
+        before: SELECT o.id, v.rate … WHERE v.start <= o.ts AND o.ts < v.end EMIT WHEN WATERMARK PAST v.end
+        after:  SELECT o.id, v.rate … WHERE v.start <= o.ts AND o.ts < v.end EMIT WHEN WATERMARK PAST o.ts
+
+    A later version can end the window sooner, but the window still contains times that the watermark has passed.
     """
-    if query.emission is None or query.emission.release is None:
+    if query.emission is None or query.emission.emit_time is None:
         return query
     columns = dict(block.outputs)
-    release = substitute(query.emission.release, columns)
+    emit_time = substitute(query.emission.emit_time, columns)
     shown = {i for _, e in query.outputs for i in substitute(e, columns).columns}
     for each in block.inputs:
         ends = [i for i, name in each.columns if each.versions is not None and name == each.versions.end]
         found = containment(each, (*block.predicates, *each.on))
-        if found is not None and release.is_column and release.columns[0] in ends and not shown & set(ends):
-            return replace(query, emission=replace(query.emission, release=after(found.time)))
+        if found is not None and emit_time.is_column and emit_time.columns[0] in ends and not shown & set(ends):
+            return replace(query, emission=replace(query.emission, emit_time=after(found.time)))
     return query
 
 
-def melt(node: Node, derived: Known) -> Block:
-    """The block of a tree; the derived relations that it reads are put into `derived`.
+def flatten(node: Node, derived: DerivedRelations) -> Block:
+    """Return the block of a tree; add the derived relations that it reads to `derived`.
 
     Every kind of node has its case: mypy reports a missing return if one has none.
     """
@@ -114,10 +132,10 @@ def melt(node: Node, derived: Known) -> Block:
             only = Input(derived.relation(node), node.columns, node.schema)
             return Block((only,), (), outputs)
         case logical.Filter():
-            block = melt(node.input, derived)
+            block = flatten(node.input, derived)
             return replace(block, predicates=(*block.predicates, *inlined(node.predicates, dict(block.outputs))))
         case logical.Project():
-            block = melt(node.input, derived)
+            block = flatten(node.input, derived)
             columns = dict(block.outputs)
             return replace(block, outputs=tuple((i, substitute(e, columns)) for i, e in node.outputs))
         case logical.Join():
@@ -125,47 +143,49 @@ def melt(node: Node, derived: Known) -> Block:
         case logical.Arrival():
             return _arrival(node, derived)
         case logical.Latest():
-            return latest(node, melt(node.input, derived), derived)
+            return latest(node, flatten(node.input, derived), derived)
         case logical.Records():
-            return recorded(node, melt(node.input, derived), derived)
+            return recorded(node, flatten(node.input, derived), derived)
         case logical.SetOperation():
             parts = zip(node.inputs, node.selected, strict=True)
-            blocks = tuple(selected(melt(part, derived), ids) for part, ids in parts)
+            blocks = tuple(selected(flatten(part, derived), ids) for part, ids in parts)
             return SET_OPERATIONS[node.operation].read(blocks, node.columns, derived)
         case logical.Distinct():
-            inner = selected(melt(node.input, derived), [i for i, _ in node.columns])
+            inner = selected(flatten(node.input, derived), [i for i, _ in node.columns])
             return derive("distinct", Distinct(), (inner,), node.columns, derived)
         case logical.Aggregate():
             groups = aggregated if node.session is None else session_groups
-            return groups(node, melt(node.input, derived), derived)
+            return groups(node, flatten(node.input, derived), derived)
         case logical.AtMostOne():
-            return at_most_one(node, melt(node.input, derived), derived)
+            return at_most_one(node, flatten(node.input, derived), derived)
         case logical.Validity():
-            return valid(node, melt(node.input, derived), derived)
+            return valid(node, flatten(node.input, derived), derived)
+        case logical.Current():
+            return current(node, flatten(node.input, derived), derived)
         case logical.Session():
-            return in_sessions(node, melt(node.input, derived), derived)
+            return in_sessions(node, flatten(node.input, derived), derived)
         case logical.WindowCalls():
-            return windowed(node, melt(node.input, derived), derived)
+            return windowed(node, flatten(node.input, derived), derived)
         case logical.Enrich():
-            return enriched(node, melt(node.input, derived), derived)
+            return enriched(node, flatten(node.input, derived), derived)
         case logical.Expand():
-            block = melt(node.input, derived)
+            block = flatten(node.input, derived)
             elements = substitute(node.elements, dict(block.outputs))
             repeated = replace(elements, repeats=True, text=node.elements.text)
             block = replace(block, outputs=(*block.outputs, (node.output, repeated)))
             return derive("rows", Union(), (block,), block.columns, derived)
 
 
-def _side(node: Node, derived: Known) -> Block:
-    """A side of a join. What is computed from an aggregate without keys is a row of its own, or none if it fails."""
-    block = melt(node, derived)
+def _side(node: Node, derived: DerivedRelations) -> Block:
+    """Flatten a side of a join. Expressions over an aggregate without keys that can fail become a derived relation."""
+    block = flatten(node, derived)
     computed = [*(e for _, e in block.outputs), *(p.expression for p in block.predicates)]
     if block.optional is None or not any(e.can_fail for e in computed):
         return block
     return derive("rows", Union(), (block,), block.columns, derived)
 
 
-def _join(node: logical.Join, derived: Known) -> Block:
+def _join(node: logical.Join, derived: DerivedRelations) -> Block:
     left, right = _side(node.left, derived), _side(node.right, derived)
     match node.kind:
         case "inner":
@@ -184,8 +204,8 @@ def _join(node: logical.Join, derived: Known) -> Block:
             return derive("union", union, (first, unmatched_right), columns, derived)
 
 
-def _arrival(node: logical.Arrival, derived: Known) -> Block:
-    """Rows that meet the other side when they come: a relation of its own, as no later change may join them again."""
+def _arrival(node: logical.Arrival, derived: DerivedRelations) -> Block:
+    """Flatten a join at arrival: a derived relation, because no later change may join its rows again."""
     left, right = _side(node.left, derived), _side(node.right, derived)
     columns = (*left.columns, *right.columns)
     if node.kind != "full":
@@ -200,7 +220,7 @@ def _arrival(node: logical.Arrival, derived: Known) -> Block:
     return derive("arrivals", Union("FULL JOIN at arrival"), blocks, columns, derived)
 
 
-def _at_arrival(left: Block, right: Block, on: tuple[Predicate, ...], mode: Mode, derived: Known) -> Block:
+def _at_arrival(left: Block, right: Block, on: tuple[Predicate, ...], mode: Mode, derived: DerivedRelations) -> Block:
     if len(left.inputs) > 1:
         left = _relation(left, derived)
     if len(right.inputs) > 1:
@@ -223,12 +243,12 @@ def _inner(left: Block, right: Block, predicates: tuple[Predicate, ...]) -> Bloc
     return Block((*left.inputs, *right.inputs), (*left.predicates, *right.predicates, *on), outputs)
 
 
-def _one_sided(left: Block, right: Block, on: tuple[Predicate, ...], mode: Mode, derived: Known) -> Block:
-    """A LEFT, SEMI or ANTI join."""
+def _one_sided(left: Block, right: Block, on: tuple[Predicate, ...], mode: Mode, derived: DerivedRelations) -> Block:
+    """Flatten a LEFT, SEMI or ANTI join."""
     if len(right.inputs) > 1:
         right = _relation(right, derived)
     conditions = Conditions.of(left, right, on, mode)
-    if conditions.residual and not (conditions.keyed and derived.by_partners):
+    if conditions.residual and not (conditions.keyed and derived.by_matches):
         return _counted(left, right, on, mode, derived)
     if conditions.needs_one_input:
         left = _relation(left, derived)
@@ -243,7 +263,7 @@ def _one_sided(left: Block, right: Block, on: tuple[Predicate, ...], mode: Mode,
 
 
 def _nullable(only: Input, right: Block) -> tuple[Input, tuple[tuple[str, Expression], ...]]:
-    """The outputs of the right side of a LEFT join: NULL where there is no row, whatever they compute."""
+    """Make the outputs of the right side of a LEFT join NULL in padding, whatever they compute."""
     if all(e.is_column for _, e in right.outputs):
         return only, right.outputs
     present = f"{only.columns[0][0]}/{PRESENT}"
@@ -255,16 +275,16 @@ def _where(present: str, e: Expression) -> Expression:
     return Expression(when(column(present, pa.bool_()).node, e.node), e.text)
 
 
-def _counted(left: Block, right: Block, on: tuple[Predicate, ...], mode: Mode, derived: Known) -> Block:
-    """A one-sided join on other conditions than equalities: keep the left rows that have a partner."""
+def _counted(left: Block, right: Block, on: tuple[Predicate, ...], mode: Mode, derived: DerivedRelations) -> Block:
+    """Flatten a one-sided join on conditions other than equalities: keep the matched left rows as a relation."""
     if not all(e.is_column for _, e in left.outputs):
         left = _relation(left, derived)
     pairs = _inner(left, right, on)
     number = next(derived.numbers)
     columns = tuple((f"{i}/matched{number}", dtype) for i, dtype in left.columns)
     inner = replace(pairs, outputs=left.outputs)
-    matched = derive("distinct", Distinct("left rows that have a partner"), (inner,), columns, derived)
-    matched = replace(matched, inputs=(replace(matched.inputs[0], partners=len(right.inputs)),))
+    matched = derive("distinct", Distinct("left rows that have a match"), (inner,), columns, derived)
+    matched = replace(matched, inputs=(replace(matched.inputs[0], match_inputs=len(right.inputs)),))
     same = tuple(
         _same(column(i, e.type), theirs) for (i, e), (_, theirs) in zip(left.outputs, matched.outputs, strict=True)
     )
@@ -285,14 +305,14 @@ def _same(ours: Expression, theirs: Expression) -> Predicate:
 
 
 def _padded(block: Block, left: Block, right: Block) -> Block:
-    """Rows of one side with NULL in the columns of the other."""
+    """Pad rows of one side with NULL in the columns of the other."""
     there = dict(block.outputs)
     outputs = tuple((i, there.get(i, literal(None, e.type))) for i, e in (*left.outputs, *right.outputs))
     return replace(block, outputs=outputs)
 
 
-def _relation(block: Block, derived: Known) -> Block:
-    """The block as one relation; columns and filters of a single relation are one already."""
+def _relation(block: Block, derived: DerivedRelations) -> Block:
+    """Return a block that reads one relation, without computed columns."""
     if len(block.inputs) == 1 and all(e.is_column for _, e in block.outputs):
         return block
     return derive("rows", Union(), (block,), block.columns, derived)

@@ -5,7 +5,7 @@ The queries are bound already: by the binder, or built as trees in Python (`rejo
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -13,9 +13,9 @@ from rejoinder.ir.catalog import Catalog, Source
 from rejoinder.ir.identities import RelationId
 from rejoinder.ir.logical import Query
 from rejoinder.ir.source_reading import EVERYTHING, Reading
-from rejoinder.plan.blocks.normal_form import Block, Derived, Normalised
+from rejoinder.plan.blocks.normal_form import Block, Derived, Normalized
 from rejoinder.plan.join.fan_out import Statistics
-from rejoinder.plan.normalize import normalise
+from rejoinder.plan.normalize import normalize
 from rejoinder.plan.operations.operation import depends_on_past
 from rejoinder.plan.operations.side_outputs import refuse_missing
 from rejoinder.plan.operations.union import as_relation
@@ -34,7 +34,7 @@ from rejoinder.watermarks.formula import Formula, Persisted, persisted_in
 
 @dataclass(frozen=True)
 class Plan:
-    """The dataflow of an epoch, the program that it came from, and the watermarks of the views' columns."""
+    """The dataflow of an epoch, the program that it implements, and the output watermarks of views."""
 
     program: Program
     dataflow: Dataflow
@@ -42,16 +42,24 @@ class Plan:
 
     @cached_property
     def persisted(self) -> tuple[Persisted, ...]:
-        """The formulas whose values are persisted, inner ones first; what is forgotten by, before the others."""
-        formulas: list[Formula] = [limit.below for kept in self.dataflow.retentions.values() for limit in kept.limits]
+        """Return the formulas whose values are persisted: inner ones first, those of retention before the others."""
+        formulas: list[Formula] = [limit.below for kept in self.dataflow.retentions.values() for limit in kept.bounds]
         formulas += [formula for step in self.dataflow.steps() if isinstance(step, OnTime) for _, formula in step.times]
         formulas += [gate.limit for gate in self.program.gates if gate.limit is not None]
         formulas += [formula for columns in self.outputs.values() for formula in columns.values()]
         return tuple(dict.fromkeys(each for formula in formulas for each in persisted_in(formula)))
 
 
+def _inside_gates(program: Program) -> Iterator[Gate]:
+    """The gates of operations that the clock drives."""
+    for made in program.derived.values():
+        pending = made.operation.clock_events(made)
+        if pending is not None:
+            yield Gate(str(made.id), pending, 1, is_inside=True)
+
+
 class Planning:
-    """Views as they are added to a program, each after those that it reads."""
+    """Collects the views of a program. A view is added after those that it reads."""
 
     def __init__(self, sources: Mapping[str, Source]) -> None:
         self._declared = dict(sources)
@@ -61,13 +69,13 @@ class Planning:
         self._gates: list[Gate] = []
         self._relations: dict[RelationId, Derived] = {}
         self._growing: set[str] = set()
-        self.forgetting: list[str] = []
-        """The views whose rows are nowhere else: whoever reads one reads its relation, not its query."""
+        self.not_inlined: list[str] = []
+        """The views that cannot be computed again from their inputs: their readers scan them instead of inlining."""
 
     def add(self, name: str, query: Query, reading: Reading = EVERYTHING, *, is_capped: bool = False) -> None:
-        """Bring a view to normal form. Raises a `PlanningError` if it cannot be kept.
+        """Add a view in normal form. Raises a `PlanningError` if it is not supported.
 
-        `is_capped`: the caller caps the rows that are kept, so that EMIT FINAL needs no bound for each input.
+        `is_capped`: the caller caps the retained rows, so that EMIT FINAL does not need a bound for each input.
         """
         self._sources = with_imposed(self._sources, name, query.root, self._imposers)
         sources, relations = self._sources, self._relations
@@ -77,8 +85,8 @@ class Planning:
         self._blocks[name] = (normal.block, normal.derived)
         relations |= normal.derived
         past = is_timed(normal, sources, relations) or depends_on_past(normal.derived.values())
-        if normal.emission is None and (past or reading.starts):  # its rows are nowhere else
-            self.forgetting.append(name)
+        if normal.emission is None and (past or reading.starts):
+            self.not_inlined.append(name)
         view = as_relation(name, normal.block)
         relations[view.id] = view
         if normal.emission is not None:
@@ -87,18 +95,19 @@ class Planning:
     def plan(self, catalog: Catalog, statistics: Mapping[str, Statistics]) -> Plan:
         """Build the rounds of all views that were added; `catalog` has the sources, indexes and sinks."""
         program = replace(program_of(catalog, self._blocks, statistics), gates=tuple(self._gates))
+        program = replace(program, gates=(*program.gates, *_inside_gates(program)))
         program = replace(program, sources={name: self._sources[name] for name in program.sources})
         dataflow = Builder(program).build()
         refuse_missing(catalog, program, dataflow.views)
         return Plan(program, dataflow, outputs_of(program))
 
-    def _normal(self, query: Query, reading: Reading, *, is_capped: bool) -> Normalised:
-        """The normal form of a view's query. With bounded state or delayed emission, late rows are left out.
+    def _normal(self, query: Query, reading: Reading, *, is_capped: bool) -> Normalized:
+        """Return the normal form of a view's query. With bounded state or an emit policy, late rows are left out.
 
-        Such a view reads on time what declares a watermark, and what it imposes an order on itself.
+        Such a view reads the on-time rows of sources that declare a watermark, or on which it imposes an order.
         """
         sources, relations, emission = self._sources, self._relations, query.emission
-        if emission is not None and emission.policy == "final" and emission.release is None:
+        if emission is not None and emission.policy == "final" and emission.emit_time is None:
             plain = with_finality(query, sources, self._growing)
             normal = self._on_time(plain or query, reading)
             if not is_capped:
@@ -110,20 +119,20 @@ class Planning:
             normal = self._on_time(query, reading)
             if normal.emission is not None and normal.emission.policy == "final":
                 refuse_unfinished(normal, sources, relations)
-            waits = normal.emission is not None and normal.emission.release is not None
+            waits = normal.emission is not None and normal.emission.emit_time is not None
             if waits or is_timed(normal, sources, relations):
                 return normal
-        return normalise(query, reading=reading)
+        return normalize(query, reading=reading)
 
-    def _on_time(self, query: Query, reading: Reading) -> Normalised:
-        """The normal form that leaves late rows out.
+    def _on_time(self, query: Query, reading: Reading) -> Normalized:
+        """Return the normal form that leaves late rows out.
 
-        The match status of a row follows from its partners as long as they are kept for as long as another can come;
-        if that is for ever, the row is kept with its match status instead.
+        The match status of a left row is computed from its retained matches. If these would never expire, the matched
+        left rows are kept as a relation instead.
         """
         declared = on_time(self._declared)
-        by_partners = normalise(query, declared, reading, imposed=True)
-        if is_timed(by_partners, self._sources, self._relations):
-            return by_partners
-        persisted = normalise(query, declared, reading, imposed=True, by_partners=False)
-        return persisted if is_timed(persisted, self._sources, self._relations) else by_partners
+        by_matches = normalize(query, declared, reading, imposed=True)
+        if is_timed(by_matches, self._sources, self._relations):
+            return by_matches
+        persisted = normalize(query, declared, reading, imposed=True, by_matches=False)
+        return persisted if is_timed(persisted, self._sources, self._relations) else by_matches

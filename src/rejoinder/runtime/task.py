@@ -18,7 +18,7 @@ from rejoinder.kernels.arrow.sorting import hash_range
 from rejoinder.kernels.duckdb.evaluate import project
 from rejoinder.kernels.duckdb.row_errors import or_null
 from rejoinder.plan.physical.arrangement import Key
-from rejoinder.plan.physical.retention_bound import Limit, Retention
+from rejoinder.plan.physical.retention_bound import Retention, RetentionBound
 from rejoinder.store.objects.object_store import ObjectStore
 from rejoinder.store.runs.expiry import Below, Expiry
 from rejoinder.store.runs.run import RunRef, read_run
@@ -145,7 +145,7 @@ class Task:
     history: int
     """Number of epochs that changelogs keep apart."""
     max_pairs: int = MAX_PAIRS
-    """Limit of pairs that one lookup may produce."""
+    """RetentionBound of pairs that one lookup may produce."""
     clock: Clock = field(default_factory=Clock)
     streams: dict[str, pa.Table] = field(default_factory=dict)
     """The deltas of this round by stream."""
@@ -183,7 +183,7 @@ class Task:
 def expiry_of(retention: Retention, watermarks: Mapping[str, Mapping[str, int]]) -> Expiry:
     """Return the expiry of an arrangement at these watermarks."""
 
-    def below(limit: Limit) -> Below:
+    def below(limit: RetentionBound) -> Below:
         return Below(limit.column, value_of(limit.below, watermarks, LEAST), limit.keeps_nulls)
 
     return Expiry(tuple(tuple(map(below, limits)) for limits in retention.users))

@@ -46,7 +46,7 @@ class Greatest:
 
 
 @dataclass(frozen=True)
-class Stepped:
+class Lifted:
     """A formula with steps applied: shifted, or rounded down to the start of a window."""
 
     of: Formula
@@ -115,7 +115,7 @@ class RetainedMinimum:
         return f"kept({self.relation}.{self.column}, {self.key})"
 
 
-Formula = Watermark | Least | Greatest | Stepped | UnionMinimum | RetainedMinimum
+Formula = Watermark | Least | Greatest | Lifted | UnionMinimum | RetainedMinimum
 Persisted = UnionMinimum | RetainedMinimum
 
 PERSISTED = "#persisted"
@@ -143,17 +143,17 @@ def lowered(formula: Formula, by: int) -> Formula:
             return Least(tuple(lowered(part, by) for part in formula.of))
         case Greatest():
             return Greatest(tuple(lowered(part, by) for part in formula.of))
-        case Stepped() | UnionMinimum() | RetainedMinimum():
-            return raised(formula, shift(-by))
+        case Lifted() | UnionMinimum() | RetainedMinimum():
+            return lift(formula, shift(-by))
 
 
-def raised(formula: Formula, steps: tuple[Step, ...]) -> Formula:
+def lift(formula: Formula, steps: tuple[Step, ...]) -> Formula:
     """Return a formula with steps applied."""
     if all(step.width == step.unit == 1 for step in steps) and isinstance(formula, Watermark | Least | Greatest):
         return lowered(formula, -sum(step.plus for step in steps))
-    if isinstance(formula, Stepped):
+    if isinstance(formula, Lifted):
         return replace(formula, steps=(*formula.steps, *steps))
-    return Stepped(formula, steps) if steps else formula
+    return Lifted(formula, steps) if steps else formula
 
 
 def value_of(formula: Formula, watermarks: Mapping[str, Mapping[str, int]], none: int) -> int:
@@ -166,7 +166,7 @@ def value_of(formula: Formula, watermarks: Mapping[str, Mapping[str, int]], none
             return min(value_of(part, watermarks, none) for part in formula.of)
         case Greatest():
             return max(value_of(part, watermarks, none) for part in formula.of)
-        case Stepped():
+        case Lifted():
             value = value_of(formula.of, watermarks, none)
             return none if value == none else apply_steps(value, formula.steps)
         case UnionMinimum():
@@ -181,7 +181,7 @@ def parts_of(formula: Formula) -> tuple[Formula, ...]:
     match formula:
         case Watermark():
             return ()
-        case Stepped():
+        case Lifted():
             return (formula.of,)
         case RetainedMinimum(own, met):
             return (own,) if met is None else (own, met)

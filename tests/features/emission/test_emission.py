@@ -208,7 +208,7 @@ def test_a_version_that_is_left_out_still_ends_the_one_before(kind: str, wanted:
 @pytest.mark.parametrize("kind", ["LEFT", "FULL"])
 def test_rows_without_a_match_need_a_time_of_their_own(kind: str) -> None:
     shown = f"SELECT o.id, v.rate, WINDOW_END(v.w) AS until FROM orders o {kind} JOIN {VALID} EMIT WHEN WATERMARK PAST"
-    with pytest.raises(InvalidSql, match=r"rates\.ts that rows without a partner do not have[\s\S]*COALESCE"):
+    with pytest.raises(InvalidSql, match=r"rates\.ts that rows without a match do not have[\s\S]*COALESCE"):
         flow(SOURCES, f"{shown} WINDOW_END(v.w)")
     driver = flow(SOURCES, f"{shown} COALESCE(WINDOW_END(v.w), o.ts)")
     driver.insert("orders", {"id": 1, "cur": "e", "ts": at(5)}, {"id": 2, "cur": "f", "ts": at(6)})
@@ -231,7 +231,7 @@ def test_groups_of_rows_without_a_match_need_a_time_of_their_own(policy: str) ->
         return flow(SOURCES, f"{rows} GROUP BY {window} EMIT {policy}")
 
     for where in ("", "WHERE r.rate IS NULL OR r.rate > 1"):
-        with pytest.raises(InvalidSql, match=r"rates\.ts that rows without a partner do not have[\s\S]*COALESCE"):
+        with pytest.raises(InvalidSql, match=r"rates\.ts that rows without a match do not have[\s\S]*COALESCE"):
             counted("r.ts", where)
     counted("r.ts", "WHERE r.rate > 1")
     driver = counted("COALESCE(r.ts, o.ts)")

@@ -13,7 +13,7 @@ from rejoinder.errors import PlanningError
 from rejoinder.ir.catalog import Catalog
 from rejoinder.ir.logical import Filter, Join, Node, Predicate, Project
 from rejoinder.plan.join.block_bounds import all_bounds, direct_bounds, slack_of
-from rejoinder.plan.normalize import normalise
+from rejoinder.plan.normalize import normalize
 from rejoinder.sql.bind.binder import bind
 from rejoinder.sql.statements.statement_parser import CreateSource, parse_statements
 
@@ -115,7 +115,7 @@ def test_bounds_follow_from_each_other_over_a_third_input() -> None:
         " JOIN r ON d.k = r.k AND r.t BETWEEN d.t - 1 AND d.t + 4",
         catalog,
     )
-    found = all_bounds(normalise(query).block.predicates)
+    found = all_bounds(normalize(query).block.predicates)
     slacks = {pair: slack_of(steps) for pair, steps in found.items()}
     assert slacks["0.t", "2.t"] == 7 and slacks["2.t", "0.t"] == 2
     assert slacks["0.t", "1.t"] == 3 and slacks["1.t", "2.t"] == 4

@@ -90,6 +90,8 @@ QUERIES = {
     "FROM items GROUP BY country, session_window(CAST(price AS BIGINT), 5)",
     "rollup": "SELECT item, TUMBLE(made, INTERVAL 5 MINUTES) AS w, count(*) AS n, GROUPING(item) AS g FROM clicks "
     "GROUP BY TUMBLE(made, INTERVAL 5 MINUTES), ROLLUP(item)",
+    "current_rows": "SELECT item, count(*) AS n FROM clicks WHERE made > current_timestamp() - INTERVAL 1 HOUR "
+    "GROUP BY item",
     "explode": "SELECT id, part FROM notes LATERAL VIEW explode(array(text, 'none')) AS part",
     "values": "SELECT n.text, v.size FROM notes n JOIN VALUES (1, 'small'), (2, 'large') AS v(id, size) ON n.id = v.id",
     "validity_join": f"SELECT o.id, r.rate FROM orders o JOIN customers c ON o.cust = c.id JOIN {VERSIONS} r "

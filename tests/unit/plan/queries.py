@@ -5,9 +5,9 @@ from __future__ import annotations
 import pyarrow as pa
 
 from rejoinder.ir.catalog import Catalog, Index, Source, View
-from rejoinder.plan.blocks.normal_form import Normalised
+from rejoinder.plan.blocks.normal_form import Normalized
 from rejoinder.plan.join.fan_out import Statistics
-from rejoinder.plan.normalize import normalise
+from rejoinder.plan.normalize import normalize
 from rejoinder.plan.planning import Plan
 from rejoinder.planner import plan
 from rejoinder.sql.bind.binder import bind
@@ -24,8 +24,8 @@ CATALOG = Catalog(
 )
 
 
-def normal(query: str) -> Normalised:
-    return normalise(bind(query, CATALOG))
+def normal(query: str) -> Normalized:
+    return normalize(bind(query, CATALOG))
 
 
 def planned(*queries: str, statistics: dict[str, Statistics] | None = None, indexes: tuple[Index, ...] = ()) -> Plan:

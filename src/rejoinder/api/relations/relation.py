@@ -67,23 +67,23 @@ class Relation(Selection):
         return self._joined("JOIN", other, on, using)
 
     def left_join(self, other: Selection, *, on: str | None = None, using: str | list[str] | None = None) -> Relation:
-        """Join, and keep rows of this relation without a partner, padded with NULL."""
+        """Join, and keep rows of this relation without a match, padded with NULL."""
         return self._joined("LEFT JOIN", other, on, using)
 
     def right_join(self, other: Selection, *, on: str | None = None, using: str | list[str] | None = None) -> Relation:
-        """Join, and keep rows of the other relation without a partner, padded with NULL."""
+        """Join, and keep rows of the other relation without a match, padded with NULL."""
         return self._joined("RIGHT JOIN", other, on, using)
 
     def full_join(self, other: Selection, *, on: str | None = None, using: str | list[str] | None = None) -> Relation:
-        """Join, and keep rows of either relation without a partner, padded with NULL."""
+        """Join, and keep rows of either relation without a match, padded with NULL."""
         return self._joined("FULL JOIN", other, on, using)
 
     def semi_join(self, other: Selection, *, on: str | None = None, using: str | list[str] | None = None) -> Relation:
-        """Keep the rows of this relation with a partner, each once, without columns of the other relation."""
+        """Keep the rows of this relation with a match, each once, without columns of the other relation."""
         return self._joined("LEFT SEMI JOIN", other, on, using)
 
     def anti_join(self, other: Selection, *, on: str | None = None, using: str | list[str] | None = None) -> Relation:
-        """Keep the rows of this relation without a partner, without columns of the other relation.
+        """Keep the rows of this relation without a match, without columns of the other relation.
 
         >>> Relation("orders").anti_join(Relation("payments"), on="orders.id = payments.order").query
         'SELECT * FROM `orders` AS `orders` LEFT ANTI JOIN `payments` AS `payments` ON orders.id = payments.order'
@@ -93,19 +93,19 @@ class Relation(Selection):
     def full_anti_join(
         self, other: Selection, *, on: str | None = None, using: str | list[str] | None = None
     ) -> Relation:
-        """Keep the rows of either relation without a partner, padded with NULL."""
+        """Keep the rows of either relation without a match, padded with NULL."""
         return self._joined("FULL ANTI JOIN", other, on, using)
 
     def right_semi_join(
         self, other: Selection, *, on: str | None = None, using: str | list[str] | None = None
     ) -> Relation:
-        """Keep the rows of the other relation with a partner, each once, without columns of this relation."""
+        """Keep the rows of the other relation with a match, each once, without columns of this relation."""
         return self._joined("RIGHT SEMI JOIN", other, on, using)
 
     def right_anti_join(
         self, other: Selection, *, on: str | None = None, using: str | list[str] | None = None
     ) -> Relation:
-        """Keep the rows of the other relation without a partner, without columns of this relation."""
+        """Keep the rows of the other relation without a match, without columns of this relation."""
         return self._joined("RIGHT ANTI JOIN", other, on, using)
 
     def asof_join(self, other: Selection, *, match: str, on: str | None = None) -> Relation:

@@ -1,7 +1,7 @@
 """Streams: append-only rows.
 
 A stream is joined with a stream within a time, and with a table at arrival: a result is not joined again when the other
-side changes. So a left or outer join of streams keeps its padded rows, even if a partner arrives later.
+side changes. So a left or outer join of streams keeps its padded rows, even if a match arrives later.
 """
 
 from __future__ import annotations
@@ -114,7 +114,7 @@ class Stream(Rows):
     def outer_join(
         self, other: Stream, *, on: On | None = None, within: Within | None = None, select: Select = None
     ) -> Stream:
-        """Join as in `join`, and keep rows of either side without a partner at their arrival, padded with NULL."""
+        """Join as in `join`, and keep rows of either side without a match at their arrival, padded with NULL."""
         return self._with_stream("FULL", "outer_join", other, on, within, select)
 
     def _with_stream(

@@ -38,7 +38,7 @@ class WindowedTable(Rows):
         return self._with_windowed("", "join", other, None, select)
 
     def outer_join(self, other: WindowedTable, *, select: Select = None) -> WindowedTable:
-        """Join rows with equal key and window, and keep rows of either side without a partner, padded with NULL."""
+        """Join rows with equal key and window, and keep rows of either side without a match, padded with NULL."""
         return self._with_windowed("FULL", "outer_join", other, None, select)
 
     @overload

@@ -64,7 +64,7 @@ class SourceReplay:
         """Return why the delivered rows of a source cannot be read again; None if they can.
 
         Only a permanent problem is a reason. Raises `MissingInput` for a temporary one, and `Unsupported` where this
-        process cannot know: an answer must not depend on whether a storage happens to fail, or on who asks.
+        process cannot know: an answer must not depend on whether a storage happens to fail.
         """
         side = source_side(source)
         if side.rereading is Rereading.NEVER:

@@ -19,8 +19,8 @@ from rejoinder.watermarks.formula import (
     Formula,
     Greatest,
     Least,
+    Lifted,
     RetainedMinimum,
-    Stepped,
     UnionMinimum,
     Watermark,
     value_of,
@@ -67,7 +67,9 @@ def _clock_rows(version: Version, wall: int | None) -> list[dict[str, Any]]:
             "source_watermark": _clock(latest),
             "delay": length_text(abs(wall - latest) * 1000),
             "idle_since": None,
-            "blocks": sorted({gate.view for gate in version.plan.program.gates if gate.interval}),
+            "blocks": sorted(
+                {gate.view for gate in version.plan.program.gates if gate.interval and not gate.is_inside}
+            ),
         }
     ]
 
@@ -124,7 +126,7 @@ def _blocking_watermark(formula: Formula, watermarks: Watermarks) -> Watermark |
     match formula:
         case Watermark():
             return formula
-        case Stepped():
+        case Lifted():
             return _blocking_watermark(formula.of, watermarks)
         case Least():
             return _blocking_watermark(min(formula.of, key=value), watermarks)

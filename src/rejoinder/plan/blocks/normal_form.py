@@ -1,7 +1,8 @@
 """The normal form: a query as blocks (n-ary joins with filters and a projection) over relations.
 
-Nested joins, filters and projections melt into one block; what a block cannot express becomes a derived relation, named
-by what it computes, so that equal subqueries of different views are one relation, with one state.
+Nested joins, filters and projections are flattened into one block. What a block cannot express becomes a derived
+relation. Its name is a digest of its definition, so that equal subqueries of different views are one relation with one
+state.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ Columns = tuple[tuple[str, pa.DataType], ...]
 
 @dataclass(frozen=True)
 class VersionColumns:
-    """The columns of validity windows: of its `partition`, a row is valid from its `time` to its `end`."""
+    """The columns of validity windows: within its `partition`, a row is valid from its `time` to its `end`."""
 
     partition: tuple[str, ...]
     time: str
@@ -39,34 +40,33 @@ class VersionColumns:
 
 @dataclass(frozen=True)
 class Input:
-    """One input of a block: a relation with the identifiers of its columns, and the mode in which it is joined.
+    """One input of a block.
 
     - `inner`: pairs with its rows; all conditions are predicates of the block;
     - `left`: pairs with its rows that satisfy `on`, or with one row of NULLs if there is none. The pseudo column
       `__present` is TRUE in the former and NULL in the latter;
-    - `semi`, `anti`: the other inputs' row, if a row of this one satisfies `on`, or if none does. It has no columns.
-
-    Conditions of `on` are equalities of this input with another one, or read this input alone, or other inputs alone,
-    or say that a time of another input lies in the window of this one's `versions`.
-
-    At `arrival`, changes of the input go nowhere: rows of the others meet it as it is when they come. Then `on` may
-    hold any conditions.
-
-    `partners`: the input is the rows of the others that have a partner among the last so many inputs of its own block.
-    Rows that are there already gain or lose a partner by changes of these inputs alone.
+    - `semi`, `anti`: the row of the other inputs, if a row of this one satisfies `on`, or if none does. It has no
+      columns.
     """
 
     relation: RelationId
     columns: tuple[tuple[str, str], ...]
+    """Column ids and names."""
     schema: pa.Schema
     mode: Mode = "inner"
     on: tuple[Predicate, ...] = ()
+    """If the mode is not `inner`: equalities with another input, conditions that read this input alone or other inputs
+    alone, or the condition that a time of another input lies in a validity window. At arrival, any conditions."""
     versions: VersionColumns | None = None
+    """The columns of its validity windows."""
     arrival: bool = False
-    partners: int = 0
+    """Whether rows of the other inputs are joined with it at their arrival. Its own changes start no path."""
+    match_inputs: int = 0
+    """If not 0, the relation is the matched left rows of a join whose last so many inputs are the other side. Retained
+    rows gain or lose a match only by changes of these inputs."""
 
     def type_of(self, name: str) -> pa.DataType:
-        """The type of a column, by name."""
+        """Return the type of a column by name."""
         return pa.bool_() if name == PRESENT else self.schema.field(name).type
 
     @property
@@ -80,29 +80,27 @@ class Input:
 
 @dataclass(frozen=True)
 class Block:
-    """Select-project-join: rows of all inputs, joined in their modes, for which the predicates are true, projected.
-
-    `optional` is true for the row of an aggregate over no rows. Where an expression fails on it, there is no such row.
-    """
+    """Select-project-join: rows of all inputs, joined in their modes, filtered by the predicates, projected."""
 
     inputs: tuple[Input, ...]
     predicates: tuple[Predicate, ...]
     outputs: tuple[tuple[str, Expression], ...]
     optional: Expression | None = None
+    """True for the row of an aggregate over no rows. If an expression fails on that row, the row does not exist."""
 
     @property
     def schema(self) -> pa.Schema:
-        """Names and types of the result."""
+        """Return names and types of the result."""
         return pa.schema([(name, expression.type) for name, expression in self.outputs])
 
     @property
     def columns(self) -> Columns:
-        """Identifiers and types of the result."""
+        """Return column ids and types of the result."""
         return tuple((i, expression.type) for i, expression in self.outputs)
 
     @property
     def text(self) -> str:
-        """Canonical text: equal for equal computations."""
+        """Return the canonical text: equal for equal computations."""
         inputs = ", ".join(i.text for i in self.inputs)
         where = " & ".join(sorted(p.expression.key for p in self.predicates))
         outputs = ", ".join(f"{e.key} as {name}" for name, e in self.outputs)
@@ -125,34 +123,32 @@ class Derived:
 
 
 @dataclass
-class Normalised:
-    """A query in normal form: its block, and the derived relations it needs, inner ones first.
-
-    If the query says when its changes come out, that time is one more output of the block, `__emit_at`; `__gate` is
-    another where rows wait for different watermarks.
-    """
+class Normalized:
+    """A query in normal form."""
 
     block: Block
+    """With an emit policy, the block has the hidden outputs `__emit_at` and, for several gates, `__gate`."""
     derived: dict[RelationId, Derived] = field(default_factory=dict)
+    """The derived relations that the block reads, inner ones first."""
     emission: Emission | None = None
 
 
-def finished(query: Query, block: Block, derived: dict[RelationId, Derived]) -> Normalised:
-    """Put a query's outputs on the block of its tree."""
+def finished(query: Query, block: Block, derived: dict[RelationId, Derived]) -> Normalized:
+    """Apply the outputs of a query to the block of its tree."""
     columns = dict(block.outputs)
     outputs = tuple((name, substitute(expression, columns)) for name, expression in query.outputs)
-    release = query.emission.release if query.emission is not None else None
+    emit_time = query.emission.emit_time if query.emission is not None else None
     gate = query.emission.gate if query.emission is not None else None
-    for name, hidden in ((EMIT_AT, release), (GATE, gate)):
+    for name, hidden in ((EMIT_AT, emit_time), (GATE, gate)):
         if hidden is not None:
             outputs = (*outputs, (name, substitute(hidden, columns)))
-    return Normalised(canonical(replace(block, outputs=outputs)), derived, query.emission)
+    return Normalized(canonical(replace(block, outputs=outputs)), derived, query.emission)
 
 
 def canonical(block: Block) -> Block:
     """Number the inputs and call each column `<input>.<name>`. Raises `LimitReached` if there are too many."""
     if len(block.inputs) > caps().max_join_inputs:
-        remedy = "join some of them in a view with an index, which is read as it is kept"
+        remedy = "join some of them in a view with an index, which is not inlined"
         raise cap_reached("a join has too many inputs", "max_join_inputs", f"{len(block.inputs)} inputs", remedy=remedy)
     names = {old: str(ColumnId(at, name)) for at, i in enumerate(block.inputs) for old, name in i.columns}
 
@@ -173,7 +169,7 @@ def canonical(block: Block) -> Block:
 
 
 def rewritten(predicate: Predicate, change: Callable[[Expression], Expression]) -> Predicate:
-    """A predicate with all its expressions changed in the same way."""
+    """Apply a function to all expressions of a predicate."""
     equality, order = predicate.equality, predicate.order
 
     def changed(bound: Bound) -> Bound | None:
@@ -189,12 +185,12 @@ def rewritten(predicate: Predicate, change: Callable[[Expression], Expression]) 
 
 
 def inlined(predicates: tuple[Predicate, ...], outputs: Mapping[str, Expression]) -> tuple[Predicate, ...]:
-    """Predicates on a block's outputs, as predicates on its inputs."""
+    """Rewrite predicates on the outputs of a block as predicates on its inputs."""
     return tuple(rewritten(p, lambda e: substitute(e, outputs)) for p in predicates)
 
 
 def selected(block: Block, ids: Sequence[str]) -> Block:
-    """A block with some of its outputs."""
+    """Return a block with some of its outputs."""
     outputs = dict(block.outputs)
     return replace(block, outputs=tuple((i, outputs[i]) for i in ids))
 
@@ -207,9 +203,9 @@ def derive(
     derived: dict[RelationId, Derived],
     schema: pa.Schema | None = None,
 ) -> Block:
-    """Make a derived relation known and give the block that reads it: `columns` are its columns' identifiers.
+    """Add a derived relation and return the block that reads it; `columns` are the column ids of that block.
 
-    The blocks' outputs are renamed to `c0`, `c1`, … by position; `schema` is that of the relation if it has others.
+    The outputs of the blocks are renamed to `c0`, `c1`, … by position; `schema` is that of the relation if it differs.
     """
     named = tuple(
         canonical(replace(block, outputs=tuple((f"c{at}", e) for at, (_, e) in enumerate(block.outputs))))

@@ -1,4 +1,4 @@
-"""The ON of a LEFT, SEMI or ANTI join, sorted by what it reads: keys, conditions on pairs, and the inputs they need."""
+"""Classify the ON of a LEFT, SEMI or ANTI join: keys, conditions on pairs, and the inputs that they read."""
 
 from __future__ import annotations
 
@@ -14,21 +14,20 @@ from rejoinder.plan.blocks.padding import is_null_on_padding
 
 @dataclass(frozen=True)
 class Conditions:
-    """The conditions of a one-sided join: all of them, and what they are about.
-
-    `residual`: there are some on pairs of rows besides equalities, or that can fail on a left row, which is to be asked
-    only where it has a partner. `keyed`: there is an equality.
-    `needs_one_input`: the left side has to be one input for them.
-    """
+    """The conditions of a one-sided join."""
 
     all: tuple[Predicate, ...]
     residual: bool
+    """Whether there are conditions on pairs besides equalities, or conditions that can fail on a left row: these are
+    evaluated only if the row has a match."""
     keyed: bool
+    """Whether there is an equality."""
     needs_one_input: bool
+    """Whether the left side must be one input."""
 
     @classmethod
     def of(cls, left: Block, right: Block, on: tuple[Predicate, ...], mode: Mode) -> Conditions:
-        """Sort the conditions of a join whose right side is one input."""
+        """Classify the conditions of a join whose right side is one input."""
         predicates = inlined(on, dict((*left.outputs, *right.outputs)))
         there = {i for i, _ in right.inputs[0].columns}
         owner = {i: at for at, each in enumerate(left.inputs) for i, _ in each.columns}
@@ -61,9 +60,9 @@ def _is_plain(each: Input) -> bool:
 def _only_window(
     left: Block, right: Block, predicates: tuple[Predicate, ...], keys: list[Predicate]
 ) -> tuple[Predicate, ...]:
-    """The conditions that a time of one left input lies in the right side's window, if the join is about that alone.
+    """Return the conditions that a left time lies in a window of the right side, if the join has no other conditions.
 
-    Then whether a row has a partner is a matter of its partition and time. A filter would leave gaps between windows.
+    Then the match status of a row depends only on its partition and time. A filter would leave gaps between windows.
     """
     only = right.inputs[0]
     found = containment(only, predicates)
@@ -82,7 +81,7 @@ def _only_window(
 
 
 def _is_key(p: Predicate, there: set[str]) -> bool:
-    """Whether a predicate is an equality of the right side with the left one."""
+    """Return whether a predicate is an equality between the right and the left side."""
     if p.equality is None:
         return False
     sides = [set(side.columns) for side in p.equality]
@@ -90,7 +89,7 @@ def _is_key(p: Predicate, there: set[str]) -> bool:
 
 
 def _matches_padding(p: Predicate, each: Input, there: set[str]) -> bool:
-    """Whether a key over a padded input may find a partner for the padding."""
+    """Return whether padding of an input may have a match by this key."""
     side = _outer_side(p, there)
     alone = set(side.columns) <= {i for i, _ in each.columns}
     return p.null_safe or not (alone and is_null_on_padding(side, each))
@@ -102,7 +101,7 @@ def _outer_side(p: Predicate, there: set[str]) -> Expression:
 
 
 def oriented(predicates: Sequence[Predicate], there: set[str]) -> tuple[Predicate, ...]:
-    """Equalities with the other inputs' side first; those that are no key are plain conditions."""
+    """Orient the equalities that are keys, left side first; the others become plain conditions."""
     result = []
     for p in predicates:
         if not _is_key(p, there):

@@ -1,4 +1,4 @@
-"""Padding: what an expression makes of the row of NULLs that stands for a partner that is not there."""
+"""Padding: the value of an expression on the row of NULLs that replaces a missing match."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from rejoinder.plan.blocks.normal_form import Input
 
 
 def is_null_on_padding(expression: Expression, each: Input) -> bool:
-    """Say whether an expression over one input is NULL where the input is padded: then it equals nothing there.
+    """Return whether an expression over one input is NULL on its padding, so that it equals nothing.
 
-    `COALESCE(y, 1)` is not, and a row without a partner can match by it.
+    `COALESCE(y, 1)` is not NULL, and padding can match by it.
     """
     if expression.is_column:
         return True
@@ -24,13 +24,13 @@ def is_null_on_padding(expression: Expression, each: Input) -> bool:
 
 
 def is_true_on_padding(expression: Expression, each: Input) -> bool:
-    """Say whether a condition over one input may let its padding through: `y > 1` does not, `y IS NULL` does."""
+    """Return whether a condition over one input may be true on its padding: `y > 1` is not, `y IS NULL` is."""
     found = _on_padding(expression, each)
     return found is None or found.as_py() is True
 
 
 def _on_padding(expression: Expression, each: Input) -> pa.Scalar | None:
-    """What an expression is where the input is padded; None: it fails."""
+    """Return the value of an expression on the padding of an input; None if it fails."""
     names = dict(each.columns)
     return value_on_nulls(expression, {i: each.type_of(names[i]) for i in expression.columns})
 

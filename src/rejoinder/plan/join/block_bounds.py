@@ -1,8 +1,8 @@
-"""Bounds of a block: how far the times of its inputs can be apart in one row of the result, and what that allows.
+"""Bounds of a block: how far apart the times of its inputs can be in one row of the result.
 
-If a >= b - c holds in every row of the result, and no change with b below some frontier comes any more, then a row of
-a's input with a < frontier - c can match no more: it may be forgotten. In place of b - c there may be other steps, such
-as the start of b's window.
+If a >= b - c holds in every row of the result, and no change with b below some frontier is expected, then a row of a's
+input with a < frontier - c cannot match any more: it expires. Instead of b - c, any monotone function of b is possible,
+such as the start of b's window.
 """
 
 from __future__ import annotations
@@ -18,21 +18,21 @@ Distances = dict[tuple[str, str], Steps]
 
 
 def direct_bounds(predicates: Iterable[Predicate]) -> dict[tuple[str, str], int]:
-    """The smallest slack for each (later, earlier) pair of columns that some condition gives."""
+    """Return the smallest slack for each (later, earlier) pair of columns, from single conditions."""
     found = {pair: slack_of(steps) for pair, steps in tightest(predicates).items()}
     return {pair: slack for pair, slack in found.items() if slack is not None}
 
 
 def slack_of(steps: Steps) -> int | None:
-    """How far the later of two columns can be behind the earlier one; None if they count in different units."""
+    """Return how far the later of two columns can be behind the earlier one; None if their units differ."""
     span = Monotone("", steps).span
     return None if span is None else -span[0]
 
 
 def all_bounds(predicates: Iterable[Predicate], within: Distances | None = None) -> Distances:
-    """What conditions that hold together say, and what follows from them over other inputs.
+    """Return the bounds of all conditions together, and those that follow from them transitively.
 
-    From a >= b - c and b >= d - e follows a >= d - (c + e). The smallest slack wins. `within` is what is known of
+    From a >= b - c and b >= d - e follows a >= d - (c + e). The smallest slack wins. `within` has bounds between
     columns of one input.
     """
     known = tightest(predicates)
@@ -53,7 +53,7 @@ def all_bounds(predicates: Iterable[Predicate], within: Distances | None = None)
 
 
 def looser(one: Steps, other: Steps) -> Steps | None:
-    """The bound that holds where either of two does; None if they cannot be compared."""
+    """Return the bound that holds wherever one of two holds; None if they cannot be compared."""
     first, second = Monotone("", one).span, Monotone("", other).span
     if first is None or second is None:
         return one if one == other else None
@@ -61,7 +61,7 @@ def looser(one: Steps, other: Steps) -> Steps | None:
 
 
 def tightest(predicates: Iterable[Predicate]) -> Distances:
-    """The tightest bound for each (later, earlier) pair of columns that some condition gives."""
+    """Return the tightest bound for each (later, earlier) pair of columns, from single conditions."""
     result: Distances = {}
     for predicate in predicates:
         for bound in predicate.bounds:
@@ -71,7 +71,7 @@ def tightest(predicates: Iterable[Predicate]) -> Distances:
 
 
 def _note(known: Distances, pair: tuple[str, str], steps: Steps) -> None:
-    """Keep the tighter of two bounds: the one that lets the later column be less far behind."""
+    """Keep the tighter of two bounds: the one with the smaller slack."""
     steps = _simplified(steps)
     spans = [_span(each) for each in (steps, known.get(pair, steps))]
     if spans[0] is None or spans[1] is None or spans[0] >= spans[1]:

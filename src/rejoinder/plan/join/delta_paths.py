@@ -1,19 +1,18 @@
-"""Delta joins: for each input of a block, the order in which its changes meet the other inputs.
+"""Delta joins: for each input of a block, the order in which its changes look up the other inputs.
 
 Rules (one path per input, n(n−1) lookups, ties broken by input order):
-- a path starts with the changes of its input and goes on to inputs that share an equality with those already met;
-  only where nothing does, every row meets every row;
-- the key of a lookup is every equality that links the next input with the ones met;
-- an input with a mode is met, in its mode, when all that its condition needs is met;
-- a path that starts at an input with a mode, or at one that depends on a padded one, goes the other way: its changes
-  name keys, and rows of the inputs that the condition needs are looked up by them. Padding matches no key;
-- if there are conditions on pairs as well, it starts with the rows of the input that they are about, and their match
-  status;
-- where every row meets every row, changes go to all buckets, and each meets its part of the input, kept by row;
-- next comes the input with the smallest expected fan-out, by the statistics of its arrangement;
-- path i sees an input before it with this epoch's changes, an input after it without. Inputs of versions come first,
-  so that a row meets the versions as they are after the epoch, and not those that it is about to lose;
-- no path starts at an input at arrival, and every other one meets it with this epoch's changes.
+- a path starts with the changes of its input and continues with inputs that share an equality with those already
+  joined; only if none does, every row is joined with every row;
+- the key of a lookup is every equality that links the next input with those already joined;
+- an input with a mode is looked up, in its mode, once all inputs that its condition reads are joined;
+- a path that starts at an input with a mode, or at one that depends on a padded one, goes the opposite way: its changes
+  have keys, by which rows of the inputs that the condition reads are looked up. Padding matches no key;
+- with conditions on pairs, such a path starts with the left rows that the conditions read, and their match status;
+- if every row is joined with every row, changes go to all buckets, and each bucket has a part of the input, by row;
+- the next input is the one with the smallest expected fan-out, by the statistics of its arrangement;
+- path i reads inputs before it with this epoch's changes, and inputs after it without. Inputs with validity windows
+  come first, so that a row is joined with the versions after the epoch, not with those that the epoch replaces;
+- no path starts at an input at arrival, and all other paths read it with this epoch's changes.
 """
 
 from __future__ import annotations
@@ -40,7 +39,7 @@ RANGED = 16  # rows of a key from which on a search by time is cheaper than to t
 
 @dataclass(frozen=True)
 class _Part:
-    """One equality of a key: the arrangement's side, the side of the rows met, and a name for their common value."""
+    """One equality of a key: the side of the arrangement, the side of the path, and a name for their common value."""
 
     there: Expression
     here: Expression
@@ -50,33 +49,34 @@ class _Part:
 
 @dataclass(frozen=True)
 class _Candidate:
-    """A hop that a path could take next, the equalities that its key sees to, and the expected fan-out.
-
-    `forward`: an input with a mode is met in its mode.
-    """
+    """A hop that a path could take next."""
 
     hop: Hop
     parts: list[_Part]
+    """The equalities that its key checks."""
     fanout: float
+    """The expected number of rows per key."""
     forward: bool
+    """Whether an input with a mode is looked up in its mode."""
 
 
 @dataclass
 class _Walk:
-    """The state of a path under construction. `links` are equalities of modes that are not used up yet.
-
-    `here` has, for each class of equals that is met, the first of the inputs met that is in it. `candidates` are kept
-    from hop to hop: one changes only if an input is met that some condition links with it, so that it is `stale`.
-    """
+    """The state of a path under construction."""
 
     start: int
     met: set[int]
+    """The inputs that are joined already."""
     stale: set[int]
+    """The inputs whose candidates must be computed again, because an input was joined that is linked with them."""
     links: list[Link] = field(default_factory=list)
+    """Equalities of inputs with a mode that no key has checked yet."""
     tests: list[Expression] = field(default_factory=list)
     windows: list[Window] = field(default_factory=list)
     here: dict[int, int] = field(default_factory=dict)
+    """For each equality class, the first joined input that has a member."""
     candidates: dict[int, _Candidate] = field(default_factory=dict)
+    """The next hops by input, kept from hop to hop."""
 
 
 class PathFinder:
@@ -104,7 +104,7 @@ class PathFinder:
         self.linked_with = self._linked_with()
 
     def _linked_with(self) -> list[set[int]]:
-        """For each input, those that some condition links with it, other than by classes of equals."""
+        """Return, for each input, those that some condition links with it, other than by equality classes."""
         linked: list[set[int]] = [{at} for at in range(len(self.block.inputs))]
         edges = [{input_of(one), input_of(two)} for one, two in self.bounds]
         edges += [{window.input} | inputs_of(window.time) for window in self.graph.windows]
@@ -115,13 +115,13 @@ class PathFinder:
         return linked
 
     def path(self, start: int) -> tuple[Hop, ...]:
-        """Choose the order in which the changes of input `start` meet the other inputs; at arrival, they meet none."""
+        """Choose the order in which changes of input `start` look up the others; none if it is joined at arrival."""
         if self.block.inputs[start].arrival:
             return ()
         walk = _Walk(start, set(), set(range(len(self.block.inputs))))
         self._meet(walk, start)
         if self.graph.on[start].pairs:
-            self._meet(walk, left_input(self.graph, start))  # its rows come with their match status
+            self._meet(walk, left_input(self.graph, start))  # MatchStatus has already joined it
             walk.windows = list(self.graph.windows)
             return self._hops(walk)
         walk.windows = [ranged(window) if window.input == start else window for window in self.graph.windows]
@@ -136,14 +136,14 @@ class PathFinder:
         return self._hops(walk)
 
     def _hops(self, walk: _Walk) -> tuple[Hop, ...]:
-        """The rest of a path."""
+        """Return the remaining hops of a path."""
         hops: list[Hop] = []
         while len(walk.met) < len(self.block.inputs):
             hops.append(self._next(walk))
         return tuple(hops)
 
     def _meet(self, walk: _Walk, at: int) -> None:
-        """Note that an input is met: candidates that are linked with it have to be looked at again."""
+        """Mark an input as joined; candidates that are linked with it become stale."""
         walk.met.add(at)
         walk.candidates.pop(at, None)
         walk.stale |= self.linked_with[at]
@@ -165,7 +165,7 @@ class PathFinder:
         return self._taken(walk, best.hop, best.parts, forward=best.forward)
 
     def _link(self, walk: _Walk, at: int) -> tuple[list[_Part], bool] | None:
-        """What links an input with the ones met, and whether it is met in its mode; None: it is not linked yet."""
+        """Return the equalities of an input with the joined ones, and whether it is looked up in its mode, or None."""
         each, on = self.block.inputs[at], self.graph.on[at]
         if each.mode == "inner":
             parts = self._parts(walk, at)
@@ -187,7 +187,7 @@ class PathFinder:
         return _Candidate(hop, parts, fanout, forward)
 
     def _parts(self, walk: _Walk, at: int, *, padding: bool = True) -> list[_Part]:
-        """Every equality that links an input with the ones met; without `padding`, those that padding cannot match."""
+        """Return the equalities between an input and the joined ones; without `padding`, only those it cannot match."""
         parts = []
         for number in self.classes_of[at]:
             group, here = self.graph.classes[number], walk.here.get(number)
@@ -201,14 +201,14 @@ class PathFinder:
         return [p for p in parts if padding or (not p.null_safe and is_null_on_padding(p.there, each))]
 
     def _key(self, at: int) -> list[_Part]:
-        """The key of an input with a mode: all equalities of its condition."""
+        """Return the key of an input with a mode: all equalities of its condition."""
         return [
             _Part(link.sides[1], link.sides[0], self._value(link.sides[0]), link.null_safe)
             for link in self.graph.on[at].links
         ]
 
     def _value(self, expression: Expression) -> str:
-        """A name for an expression's value: that of its class of equals, or its text."""
+        """Return a name for the value of an expression: that of its equality class, or its text."""
         (at,) = inputs_of(expression) or {-1}
         for number in self.classes_of[at] if at >= 0 else ():
             if any(member == expression for member in self.graph.classes[number].members[at]):
@@ -216,7 +216,7 @@ class PathFinder:
         return expression.key
 
     def _hop(self, walk: _Walk, at: int, parts: list[_Part], *, forward: bool) -> tuple[Hop, list[_Part]]:
-        """The hop to an input, and the equalities that its key sees to."""
+        """Return the hop to an input, and the equalities that its key checks."""
         each = self.block.inputs[at]
         has_pairs = bool(self.graph.on[at].pairs) and not each.arrival
         parts = sorted(parts, key=lambda part: canonical_text((part.here if has_pairs else part.there).node))
@@ -245,14 +245,14 @@ class PathFinder:
         return self._spread(hop, each), parts
 
     def _spread(self, hop: Hop, each: Input) -> Hop:
-        """Where every row meets every row, whatever its time, each bucket has its part of them."""
+        """If every row is joined with every row, distribute the input over all buckets."""
         is_range = any(way is not None for way in (hop.between, hop.latest, hop.near))
         if hop.key.parts or hop.arrangement.key.parts or is_range or each.mode != "inner" or not each.schema.names:
             return hop
         return replace(hop, arrangement=Arrangement.by_row(each.relation, each.schema), everywhere=True)
 
     def _within(self, walk: _Walk, hop: Hop) -> Hop:
-        """A hop that looks for a range of times, if conditions give one and a key has so many rows that it pays."""
+        """Look up a range of times, if conditions bound it and a key has enough rows to make it cheaper."""
         if not self.bounds_of[hop.input]:
             return hop
         keyed = {name for part in hop.arrangement.key.parts for name in part.columns}
@@ -273,11 +273,11 @@ class PathFinder:
         return replace(hop, arrangement=ordered, near=(time, below, self.bounds[there, here]))
 
     def _rank(self, at: int) -> tuple[bool, int]:
-        """Which inputs are seen with this epoch's changes: those of a smaller rank."""
+        """Return the rank of an input: a path reads inputs of smaller rank with this epoch's changes."""
         return self.block.inputs[at].versions is None, at
 
     def _around(self, walk: _Walk, at: int, parts: list[_Part], *, forward: bool) -> Window | None:
-        """The window of an input that contains a time already met, if the key tells its partition."""
+        """Return the window of an input that contains a joined time, if the key determines its partition."""
         own = self.graph.on[at].window if forward else None
         known = {part.there.columns[0] for part in parts if part.there.is_column and not part.null_safe}
         for window in [*walk.windows, *([own] if own is not None else [])]:
@@ -286,8 +286,8 @@ class PathFinder:
         return None
 
     def _taken(self, walk: _Walk, hop: Hop, parts: list[_Part], *, forward: bool) -> Hop:
-        """Note what a hop makes known, and which conditions are to be tested because no key saw to them."""
-        # padding satisfies no equality, though the key of a left join has it
+        """Take a hop: mark its input as joined, and add the conditions that no key checks as tests."""
+        # Padding satisfies no equality, although the key of a left join includes it.
         used = set() if forward else {(part.there, part.here) for part in parts}
         on = self.graph.on[hop.input]
         for number in self.classes_of[hop.input]:
@@ -322,13 +322,13 @@ class PathFinder:
 
 
 def ranged(window: Window) -> Window:
-    """A window whose changes start a path: columns of their own carry its bounds, since what is shown may differ."""
+    """Return a window whose changes start a path: extra columns have its bounds, because its own may be projected."""
     kind = window.start.type
     return window.within(*(column(str(ColumnId(window.input, name)), kind) for name in (FROM, TO)))
 
 
 def _orders(time: Expression, at: int) -> bool:
-    """Whether rows of an input can be kept in the order of a time."""
+    """Return whether rows of an input can be ordered by a time."""
     kind = time.type
     orderable = pa.types.is_timestamp(kind) or pa.types.is_date32(kind) or pa.types.is_signed_integer(kind)
     return orderable and time.is_column and inputs_of(time) == {at}

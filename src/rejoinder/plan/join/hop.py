@@ -28,7 +28,7 @@ class Hop:
     """Whether the lookup sees this epoch's changes of the input."""
     mode: Mode = "inner"
     guard: Expression | None = None
-    """In a mode other than `inner`: rows for which it is not true have no partner."""
+    """In a mode other than `inner`: rows for which it is not true have no match."""
     tests: tuple[Expression, ...] = ()
     """Conditions, apart from the block's own, that can be tested from this hop on."""
     between: tuple[Expression, Expression] | None = None
@@ -40,7 +40,7 @@ class Hop:
     near: tuple[Expression, int, int] | None = None
     """In an ordered arrangement: a time, and how far below and above it order values may be."""
     pairs: tuple[Expression, ...] = ()
-    """Conditions on pairs that say which rows count as partners."""
+    """Conditions on pairs that say which rows count as matches."""
     everywhere: bool = False
     """The rows met so far go to all buckets, since every row meets every row."""
 

@@ -1,4 +1,4 @@
-"""The join graph: the conditions of a block, sorted by what they do."""
+"""The join graph: the conditions of a block, classified by their use."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Inputs with a mode: the key of its lookups, the left rows whose match status it changes, and which rows count."""
+"""Inputs with a mode: the key of their lookups, and the left rows whose match status their changes update."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from rejoinder.plan.physical.arrangement import Arrangement, Key
 
 
 def tested_rows(block: Block, graph: JoinGraph, at: int) -> Expression | None:
-    """Which rows of an input that is asked for keys count; None: all."""
+    """Return the condition on rows of an input whose keys are tested; None: all rows count."""
     return _plain_condition(block, at, graph.filters[at])
 
 
 def left_rows(block: Block, graph: JoinGraph, at: int) -> Expression | None:
-    """A condition on left rows: only these can have a partner; None: all can."""
+    """Return the condition on left rows that can have a match; None: all can."""
     left = left_input(graph, at)
     return _plain_condition(block, left, (*graph.filters[left], *graph.on[at].guards))
 
@@ -30,14 +30,14 @@ def _plain_condition(block: Block, at: int, tests: Sequence[Expression]) -> Expr
 
 
 def arranged(each: Input, key: Key) -> Arrangement:
-    """The arrangement of an input's relation by a key over the input's identifiers."""
+    """Return the arrangement of an input's relation by a key over the column ids of the input."""
     plain = dict(each.columns)
     parts = tuple(renamed(part, {i: plain[i] for i in part.columns}) for part in key.parts)
     return Arrangement(each.relation, Key(parts, key.null_safe), each.schema)
 
 
 def key_columns(graph: JoinGraph, at: int) -> tuple[Expression, ...]:
-    """The columns that carry the key of an input with a mode when its changes start a path: padding has no others."""
+    """Return the columns with the key of an input with a mode, at the start of its path. Padding has no others."""
     return tuple(
         column(str(ColumnId(at, f"__key{number}")), link.sides[1].type)
         for number, link in enumerate(graph.on[at].links)
@@ -45,13 +45,13 @@ def key_columns(graph: JoinGraph, at: int) -> tuple[Expression, ...]:
 
 
 def left_input(graph: JoinGraph, at: int) -> int:
-    """The input with the left rows: changes of an input with conditions on pairs change their match status."""
+    """Return the input of the left rows whose match status changes of an input with conditions on pairs update."""
     (found,) = graph.on[at].needs
     return found
 
 
 def left_arrangement(block: Block, graph: JoinGraph, at: int) -> tuple[Arrangement, Key]:
-    """The arrangement of the left rows, and their key over the block's columns."""
+    """Return the arrangement of the left rows, and their key over the block's columns."""
     _, order = own_arrangement(block, graph, at)
     links = [graph.on[at].links[number] for number in order]
     safe = frozenset(place for place, link in enumerate(links) if link.null_safe)
@@ -60,9 +60,9 @@ def left_arrangement(block: Block, graph: JoinGraph, at: int) -> tuple[Arrangeme
 
 
 def own_arrangement(block: Block, graph: JoinGraph, at: int) -> tuple[Arrangement, tuple[int, ...]]:
-    """The arrangement by which an input with a mode is looked up, and which link each part of its key is."""
+    """Return the arrangement of an input with a mode, and the number of the link for each part of its key."""
     links = graph.on[at].links
-    side = 0 if graph.on[at].pairs else 1  # left rows lie in the buckets of their own arrangement
+    side = 0 if graph.on[at].pairs else 1  # MatchStatus reads left rows in the buckets of their own arrangement
     order = tuple(sorted(range(len(links)), key=lambda number: canonical_text(links[number].sides[side].node)))
     safe = frozenset(place for place, number in enumerate(order) if links[number].null_safe)
     arrangement = arranged(block.inputs[at], Key(tuple(links[number].sides[1] for number in order), safe))

@@ -1,7 +1,4 @@
-"""Change records: the changes of a block as rows that stay.
-
-It keeps no state: what changes in an epoch is netted where equal rows meet, and written down.
-"""
+"""Change records: the changes of a block as append-only rows. Stateless: changes of an epoch are consolidated."""
 
 from __future__ import annotations
 
@@ -24,7 +21,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Recording(Operation):
-    """The changes of the only block as rows that stay."""
+    """The changes of the only block as append-only rows."""
 
     @property
     def text(self) -> str:

@@ -54,7 +54,7 @@ class Distinct(Operation):
 
     def change_frontiers(self, frontiers: Frontiers, made: Derived, names: Iterable[str]) -> list[dict[str, Formula]]:
         """A row changes with the first or last of its copies: those of the block."""
-        return frontiers.ways(made, names)
+        return frontiers.change_sources(made, names)
 
     def expiry_columns(self, made: Derived) -> Sequence[str]:
         """All columns: equal rows have equal times."""

@@ -1,8 +1,8 @@
-"""Enrichment: the rows of a block with what a function of the user's answers about each.
+"""Enrichment: the rows of a block with the answers of a user function.
 
-A row is asked about when it comes, and keeps its answer for as long as it is there. So what is kept is the enriched
-relation itself, by the columns of the row: a row that is taken back, or that comes a second time, finds its answer,
-whatever the function would say by now. Rows that can neither be taken back nor met again are forgotten.
+The function is called when a row arrives, and the row keeps its answer as long as it exists. So the state is the
+enriched relation itself, by the columns of the row: a row that is retracted, or inserted a second time, has its stored
+answer, whatever the function would return now. Rows that can neither be retracted nor looked up expire.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Enrichment(Operation):
-    """The rows of the only block, and what a function answers about each; it knows the columns as `arguments`."""
+    """The rows of the only block with the answers of a function, which sees the columns as `arguments`."""
 
     function: PythonFunction
     arguments: tuple[str, ...]
@@ -76,7 +76,7 @@ class Enrichment(Operation):
 
     @property
     def filters_late_rows(self) -> bool:
-        """Answers are for rows that may be taken back or met: their expiry is not a reason to leave late rows out."""
+        """Return False: answers are stored for rows that can be retracted, and their expiry does not make rows late."""
         return False
 
     def lineage(self, made: Derived, block: Block, name: str) -> list[Expression]:

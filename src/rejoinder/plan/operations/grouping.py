@@ -71,7 +71,7 @@ class Grouping(Operation):
         groups, values = OwnState(self._groups(made), "groups"), self._values(made, program)
         if values is None:
             return [groups]
-        return [groups, OwnState(values, text="values, for when one is taken back")]
+        return [groups, OwnState(values, text="values, for when one is retracted")]
 
     def steps(self, rounds: Rounds, made: Derived, *, whole: bool) -> None:
         """Turn changes of rows into changes of groups."""

@@ -1,7 +1,7 @@
-"""Unions of streams that may be idle: what a branch sends after it was idle, and the others went on, is late.
+"""Unions of streams that may be idle: rows of a branch that was idle can be late for the union.
 
-A union does not wait for an idle branch (`formula.UnionMinimum`), so operators above it go on without it.
-A later change below the watermark would meet state that has expired: it goes to the side output instead.
+A union ignores an idle branch (`formula.UnionMinimum`), so its watermark advances without the branch. A later change
+below the watermark would find expired state: it goes to the side output instead.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ POLICIES = ("fail", "keep", "drop")
 
 
 def on_time_fragments(rounds: Rounds, union: Derived, branches: Sequence[Sequence[Fragment]]) -> list[Fragment]:
-    """The changes of a union's branches without what is late for the union."""
+    """Return the changes of a union's branches without rows that are late for the union."""
     found = [(name, rounds.retentions.frontiers.of(union.id, name)) for name in union.schema.names]
     times = tuple((name, formula) for name, formula in found if isinstance(formula, UnionMinimum))
     if not times:

@@ -1,7 +1,7 @@
 """INTERSECT and EXCEPT, with and without ALL: how often a row is in the result follows from its copies on both sides.
 
-It keeps the rows of both sides in one arrangement, by all columns; one more column tells the side. NULL equals NULL.
-Both sides decide about a row, so a frontier waits for both, also while the sources of one are idle.
+The rows of both sides are in one arrangement, by all columns; one more column has the side. NULL equals NULL.
+A row depends on both sides, so a frontier is the minimum over both, also while the sources of one are idle.
 """
 
 from __future__ import annotations

@@ -33,9 +33,9 @@ class OwnState:
 
     arrangement: Arrangement
     content: Content = "rows"
-    """What SHOW ARRANGEMENTS says it holds."""
+    """The kind of its rows in SHOW ARRANGEMENTS."""
     text: str = ""
-    """What EXPLAIN says it holds; empty: the rows of the relation."""
+    """Its content in EXPLAIN; empty: the rows of the relation."""
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ class Operation(ABC):
 
     @property
     def versions(self) -> VersionColumns | None:
-        """The columns of validity windows, if that is what the relation holds."""
+        """Return the columns of validity windows, if the relation has some."""
         return None
 
     # -- state and steps ----------------------------------------------------------------------------------------------
@@ -135,12 +135,16 @@ class Operation(ABC):
 
         One column is enough for a row to expire. `names` are some of `expiry_columns`.
         """
-        return frontiers.ways(made, names)
+        return frontiers.change_sources(made, names)
 
     @property
     def filters_late_rows(self) -> bool:
         """Whether state that expires is a reason to leave late rows out."""
         return True
+
+    def clock_events(self, made: Derived) -> Arrangement | None:
+        """The arrangement of rows that enter or leave by the clock; None if the clock changes nothing."""
+        return None
 
     # -- columns ------------------------------------------------------------------------------------------------------
 
@@ -155,7 +159,7 @@ class Operation(ABC):
 
     @property
     def pads(self) -> bool:
-        """Whether a block has NULL in columns for rows without a partner in another block."""
+        """Return whether a block has NULL in columns for rows without a match in another block."""
         return False
 
     # -- EXPLAIN ------------------------------------------------------------------------------------------------------

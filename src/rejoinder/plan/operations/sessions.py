@@ -83,7 +83,10 @@ class Sessions(Operation):
 
     def expiry(self, frontiers: Frontiers, made: Derived, names: Sequence[str]) -> list[dict[str, Formula]]:
         """A row is needed until no change can come within the gap after it."""
-        return [{name: lowered(below, self.gap) for name, below in way.items()} for way in frontiers.ways(made, names)]
+        return [
+            {name: lowered(below, self.gap) for name, below in way.items()}
+            for way in frontiers.change_sources(made, names)
+        ]
 
     def lineage(self, made: Derived, block: Block, name: str) -> list[Expression]:
         """A start is the time of a row."""

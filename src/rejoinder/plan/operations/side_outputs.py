@@ -1,4 +1,4 @@
-"""Side outputs: the rows that came too late for a view, and the records of a source that could not be read.
+"""Side outputs: the late rows of a view, and the records of a source that could not be read.
 
 `<view>.late` and `<source>.rejected` are read like streams, by queries, views and sinks. They are created and dropped
 with their owner. A row is written in the epoch in which it came, so a view that reads a side output changes in that

@@ -54,7 +54,7 @@ class Union(SetOperation):
 
     @property
     def pads(self) -> bool:
-        """An outer join is the union of the pairs and of the rows without a partner."""
+        """Return whether it is an outer join: the union of the pairs and of the padding."""
         return self.is_outer_join
 
     def describe(self, made: Derived, columns: Sequence[str], blocks: Sequence[str]) -> str:

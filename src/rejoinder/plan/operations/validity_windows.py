@@ -1,7 +1,7 @@
 """Validity windows: the rows of a relation with the time until which each is valid.
 
-What is kept is the relation itself, by partition and ordered by time, so that the neighbours of a time are found
-however many versions a partition has.
+The state is the relation itself, by partition and ordered by time, so that the neighbours of a time are found in
+O(log n), however many versions a partition has.
 """
 
 from __future__ import annotations

@@ -106,7 +106,7 @@ class Path:
     """Which rows of the input take part, as text."""
     covers: bool = False
     """Whether the path also carries the padding of times before the first version (`Coverage`)."""
-    has_pairs: bool = False
+    updates_match_status: bool = False
     """Whether the path updates the match status of left rows (`MatchStatus`)."""
 
 

@@ -9,7 +9,7 @@ from rejoinder.watermarks.formula import Formula
 
 
 @dataclass(frozen=True)
-class Limit:
+class RetentionBound:
     """A user no longer needs a row once `column` < `below`."""
 
     column: str
@@ -25,7 +25,7 @@ class Limit:
 class Retention:
     """When rows of an arrangement expire: once no user needs them."""
 
-    users: tuple[tuple[Limit, ...], ...]
+    users: tuple[tuple[RetentionBound, ...], ...]
     """The bounds of each user. A user no longer needs a row once the first of its bounds has passed it."""
     condition: Expression | None = None
     """Rows for which this is not true are never stored, because no user needs them."""
@@ -36,6 +36,6 @@ class Retention:
         return " or ".join(" and ".join(map(str, limits)) for limits in self.users)
 
     @property
-    def limits(self) -> tuple[Limit, ...]:
+    def bounds(self) -> tuple[RetentionBound, ...]:
         """Return the bounds of all users, without duplicates."""
         return tuple(dict.fromkeys(limit for limits in self.users for limit in limits))

@@ -234,6 +234,23 @@ class Session:
 
 
 @dataclass(frozen=True)
+class Current:
+    """Keep the rows whose time the clock is in: from the column `start` until the column `end`.
+
+    `pending` holds when rows enter and leave; it is written only if the dataflow `keeps` it. `whole`: the input is
+    everything there is (in a hydration).
+    """
+
+    input: str
+    output: str
+    pending: Arrangement
+    start: str | None
+    end: str | None
+    keeps: bool
+    whole: bool = False
+
+
+@dataclass(frozen=True)
 class Enrich:
     """Add the answer of a Python function to each row. A row keeps its first answer as long as it exists."""
 
@@ -297,6 +314,17 @@ class Emit:
 
 Stateless = OnTime | Derive | Check | Send | Record | Clip | Sweep | Emit
 Stateful = (
-    Arrange | Upsert | Distinct | IntersectExcept | AtMostOne | Aggregate | Validity | Session | Window | Enrich | Hold
+    Arrange
+    | Upsert
+    | Distinct
+    | IntersectExcept
+    | AtMostOne
+    | Aggregate
+    | Validity
+    | Session
+    | Current
+    | Window
+    | Enrich
+    | Hold
 )
 Step = Stateless | Stateful | Lookup | Presence | MatchStatus | Coverage

@@ -1,6 +1,6 @@
-"""The steps of a path: the changes of one input of a block meet the other inputs, hop by hop.
+"""The steps of a path: changes of one input of a block look up the other inputs, hop by hop.
 
-Columns that nothing needs any more are dropped at every hop, conditions are tested as soon as their inputs are met.
+Every hop drops the columns that are no longer needed, and tests conditions as soon as their inputs are joined.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class JoinPlan:
 
 
 def single(rounds: Rounds, join: JoinPlan) -> list[Fragment]:
-    """A block without a join: filter and project where the rows are."""
+    """Add the steps of a block without a join: filter and project in place."""
     block, outputs = join.block, []
     names = dict(block.inputs[0].columns)
     predicate = conjunction([_plain(p, names) for p in join.graph.filters[0] + join.graph.residual])
@@ -48,7 +48,8 @@ def single(rounds: Rounds, join: JoinPlan) -> list[Fragment]:
 def check_keys(rounds: Rounds, join: JoinPlan) -> None:
     """Count the rows on which a side of an equality, or the time of a window, fails.
 
-    A lookup cannot say so: a row without a key meets nothing. Each row that passes the filters of its input is asked.
+    A lookup cannot report it, because a row without a key matches nothing. All rows that pass the filters of their
+    input are checked.
     """
     for at, each in enumerate(join.block.inputs):
         keys = [side for group in join.graph.classes for side in group.members[at]]
@@ -66,7 +67,7 @@ def check_keys(rounds: Rounds, join: JoinPlan) -> None:
 
 
 def path(rounds: Rounds, join: JoinPlan, view: Defined, start: int, *, all_after: bool) -> Fragment:
-    """One path: the changes of input `start` meet the other inputs, as they are if `all_after` is set."""
+    """Add the steps of the path from input `start`. `all_after`: it reads all inputs with this epoch's changes."""
     return _Path(rounds, join, view, start, all_after=all_after).build()
 
 
@@ -85,7 +86,7 @@ class _Path:
         self.needed_after = self._needed_after()
 
     def build(self) -> Fragment:
-        """All steps of the path; the result is a fragment of the block's change."""
+        """Add all steps of the path; return a fragment of the block's changes."""
         moded = self.block.inputs[self.start].mode != "inner"
         met = {self.start}
         if self.graph.on[self.start].pairs:
@@ -113,7 +114,7 @@ class _Path:
         return Fragment(state.round, state.stream)
 
     def _beginning(self) -> Fragment:
-        """The changes of an inner input, filtered and cut to the columns that are needed."""
+        """Start a path at an inner input: filter its changes, and project them to the columns that are needed."""
         each, first = self.block.inputs[self.start], self.hops[0]
         names = dict(each.columns)
         wanted = self._wanted(-1, self.tests)
@@ -136,11 +137,11 @@ class _Path:
         return self._sent(parts, first)
 
     def _bounds(self, versions: VersionColumns) -> dict[str, str]:
-        """The columns that carry the bounds of a window whose changes start the path."""
+        """Return the columns with the bounds of a window whose changes start the path."""
         return {str(ColumnId(self.start, FROM)): versions.time, str(ColumnId(self.start, TO)): versions.end}
 
     def _swept(self, number: int, stream: str, wanted: Collection[str]) -> str:
-        """Cancel windows that only moved their end, if the end is not shown: the rest of the row is as it was."""
+        """Cancel changes of windows that only moved their end, if the end is not selected."""
         each = self.block.inputs[self.start]
         start, end = str(ColumnId(self.start, FROM)), str(ColumnId(self.start, TO))
         if each.versions is None or start not in wanted:
@@ -155,7 +156,7 @@ class _Path:
         return {arrangement.key.text for arrangement in self.rounds.needed.get(relation, {}).values()}
 
     def _presence(self) -> Fragment:
-        """The changes of an input with a mode: of its rows, and of which keys it has."""
+        """Start a path at an input with a mode: changes of its rows, and of the keys that it has."""
         each = self.block.inputs[self.start]
         names = dict(each.columns)
         arrangement, order = own_arrangement(self.block, self.graph, self.start)
@@ -183,7 +184,7 @@ class _Path:
         return Fragment(at.round, stream, _partition(self.hops[0]) if same else None, hashed=same)
 
     def _match_status(self) -> Fragment:
-        """The changes of an input with conditions on pairs, with the rows of the input that these are about."""
+        """Start a path at an input with conditions on pairs: its changes joined with the left rows."""
         each, on = self.block.inputs[self.start], self.graph.on[self.start]
         at = left_input(self.graph, self.start)
         other = self.block.inputs[at]
@@ -242,7 +243,7 @@ class _Path:
         return Fragment(number, output)
 
     def _sent(self, fragments: list[Fragment], hop: Hop) -> Fragment:
-        """Bring a stream to the buckets of a hop's key, in the round in which the arrangement can be seen."""
+        """Send a stream to the buckets of a hop's key, for the round in which it can read the arrangement."""
         number = max(1 + max(f.round for f in fragments), self._earliest(hop))
         matching_only = hop.mode in ("inner", "semi")
         sent = self.rounds.send(
@@ -260,19 +261,19 @@ class _Path:
         self.tests += hop.tests
         now = [p for p in self.tests if inputs_of(p) <= met]
         self.tests = [p for p in self.tests if p not in now]
-        partners = None
+        matches = None
         self._describe(hop, now)
         if hop.mode == "inner":
             now = [*filters, *now]
         else:
-            partners = conjunction([*filters, *hop.pairs])
+            matches = conjunction([*filters, *hop.pairs])
         available = self._wanted(at, [*self.tests, *now, *hop.pairs])
         remaining = self._wanted(at, self.tests)
         own = {i for i, _ in each.columns}
         carried = tuple(sorted((available & self.columns.keys()) - own))
         self.columns.update((i, column(i, each.type_of(name))) for i, name in each.columns)
         shown = each.columns if hop.mode in ("inner", "left") else ()
-        seen = available & {i for i, _ in shown} | set(partners.columns if partners is not None else ())
+        seen = available & {i for i, _ in shown} | set(matches.columns if matches is not None else ())
         fetched = tuple((name, i) for i, name in each.columns if i in seen and name != PRESENT)
         present = next((i for i, name in shown if i in available and name == PRESENT), None)
         last = at == len(self.hops) - 1
@@ -291,7 +292,7 @@ class _Path:
             outputs=self.block.outputs if last else outputs,
             mode=hop.mode,
             guard=hop.guard,
-            filter=partners,
+            filter=matches,
             present=present,
             between=hop.between,
             latest=hop.latest,
@@ -304,11 +305,11 @@ class _Path:
         return Fragment(state.round, output, None if hop.everywhere else state.partition)
 
     def _wanted(self, at: int, tests: Iterable[Expression]) -> frozenset[str]:
-        """The columns that are still needed after hop `at`."""
+        """Return the columns that are still needed after hop `at`."""
         return self.needed_after[at + 1].union(name for p in tests for name in p.columns)
 
     def _needed_after(self) -> list[frozenset[str]]:
-        """The columns that the outputs and the hops from the first, second, … on need, apart from open tests."""
+        """Return the columns that the outputs and the remaining hops need, before each hop, without open tests."""
         needed = frozenset(name for _, e in self.block.outputs for name in e.columns)
         result = [needed]
         for hop in reversed(self.hops):
@@ -319,7 +320,7 @@ class _Path:
         return result[::-1]
 
     def _first_columns(self) -> dict[str, Expression]:
-        """The columns that the path has before its first hop, as expressions."""
+        """Return the columns of the path before its first hop, as expressions."""
         first = self.block.inputs[self.start]
         inputs = [first]
         if self.graph.on[self.start].pairs:
@@ -332,7 +333,7 @@ class _Path:
         return columns
 
     def _names(self) -> dict[str, str]:
-        """What people call the columns that the path carries."""
+        """Return the labels of the path's columns, for EXPLAIN."""
         names = self.rounds.labels.names(self.block)
         for key, link in zip(key_columns(self.graph, self.start), self.graph.on[self.start].links, strict=True):
             names[key.columns[0]] = shown(link.sides[1], names)
@@ -342,7 +343,7 @@ class _Path:
         return names
 
     def _describe(self, hop: Hop, tests: list[Expression]) -> None:
-        """Note a hop for EXPLAIN."""
+        """Record a hop for EXPLAIN."""
         labels = self.rounds.labels
         within, by = "", labels.column(hop.arrangement.relation, hop.arrangement.order or "")
         if hop.latest is not None:
@@ -373,5 +374,5 @@ def _plain(expression: Expression, names: Mapping[str, str]) -> Expression:
 
 
 def _partition(hop: Hop) -> str:
-    """How a stream has to be partitioned for a hop."""
+    """Return how a stream must be partitioned for a hop."""
     return "everywhere" if hop.everywhere else ",".join(hop.values) or "()"

@@ -1,4 +1,4 @@
-"""The program: what a catalog's views need, before anything is scheduled."""
+"""The program: sources, derived relations, views and gates of a catalog, before anything is scheduled."""
 
 from __future__ import annotations
 
@@ -29,30 +29,32 @@ from rejoinder.watermarks.formula import Formula, watermarks_in
 
 @dataclass(frozen=True)
 class Gate:
-    """When the changes of a view come out.
-
-    - with an `interval` (microseconds): at every multiple of it on the clock;
-    - else when `limit`, which is made of watermarks, has reached the release of a row. A view may have several gates:
-      then the `__gate` of a row is the `number` of its gate. Rows may wait for a `partner`: the limit is of its time.
-    """
+    """When the changes of a view are emitted."""
 
     view: str
     pending: Arrangement
+    """The changes that are not emitted yet."""
     interval: int = 0
+    """If not 0: changes are emitted at every multiple of this on the clock, in microseconds."""
     limit: Formula | None = None
+    """Otherwise: a row is emitted once this formula over watermarks has reached its emit time."""
     number: int = 0
-    partner: bool = False
+    """If a view has several gates, those of a row with this number in `__gate`."""
+    awaits_match: bool = False
+    """Whether rows without a match are pending here; then the limit is the watermark of the other side."""
+    is_inside: bool = False
+    """Whether it belongs to an operation inside of a view, whose step emits what is due by the clock."""
 
     @property
     def origins(self) -> tuple[tuple[str, str], ...]:
-        """The watermarks, as source and column, that it waits for."""
+        """Return the watermarks, as source and column, of the limit."""
         found = [] if self.limit is None else [(each.source, each.column) for each in watermarks_in(self.limit)]
         return tuple(sorted(dict.fromkeys(found), key=lambda origin: origin[0]))
 
 
 @dataclass(frozen=True)
 class Program:
-    """What is to be kept up to date: sources, derived relations (inner ones first), views, indexes."""
+    """What a dataflow maintains: sources, derived relations (inner ones first), views, indexes."""
 
     sources: Mapping[str, Source]
     derived: Mapping[RelationId, Derived]
@@ -63,7 +65,7 @@ class Program:
 
     @property
     def relations(self) -> dict[RelationId, Derived]:
-        """The derived relations, and the views as if they were some."""
+        """Return the derived relations, and the views as derived relations."""
         views = (as_relation(name, block) for name, block in self.views.items())
         return {**self.derived, **{view.id: view for view in views}}
 
@@ -72,11 +74,11 @@ class Program:
         return self.derived.get(relation.of if isinstance(relation, OperationInput) else relation)
 
     def gates_of(self, view: str) -> tuple[Gate, ...]:
-        """The gates of a view; none if its changes come out when they happen."""
+        """Return the gates of a view; none for EMIT CHANGES."""
         return tuple(gate for gate in self.gates if gate.view == view)
 
     def readers(self, relation: RelationId) -> tuple[str, ...]:
-        """The views that read a relation, directly or through others."""
+        """Return the views that read a relation, directly or through others."""
         readers, relations = {relation}, self.relations.values()
         while True:
             inputs = (
@@ -88,13 +90,13 @@ class Program:
             readers |= more
 
     def named(self, users: Iterable[User]) -> list[str]:
-        """Users as people know them: in place of derived relations, the views that read them."""
+        """Return the names of users; a derived relation is replaced by the views that read it."""
         named = [self.readers(user) if isinstance(user, DerivedRows) else (str(user),) for user in users]
         return list(dict.fromkeys(name for names in named for name in names))
 
 
 def base_arrangement(source: Source) -> Arrangement:
-    """The arrangement that a source has in any case: by primary key, or else by the whole row."""
+    """Return the base arrangement of a source: by primary key, or by the whole row."""
     if source.primary_key:
         key = Key(tuple(column(name, source.schema.field(name).type) for name in source.primary_key))
         return Arrangement(source.relation, key, source.schema)
@@ -102,7 +104,7 @@ def base_arrangement(source: Source) -> Arrangement:
 
 
 def row_arrangement(relation: RelationId, schema: pa.Schema) -> Arrangement:
-    """An arrangement by the whole row, in which NULL is a value like any other."""
+    """Return the arrangement by the whole row, in which NULL is a value."""
     return Arrangement.by_row(relation, schema)
 
 
@@ -111,10 +113,10 @@ def program_of(
     blocks: Mapping[str, tuple[Block, Mapping[RelationId, Derived]]],
     statistics: Mapping[str, Statistics],
 ) -> Program:
-    """Collect what the views of a catalog need.
+    """Collect the relations that the views of a catalog need.
 
-    Sources that no view, index or sink reads stay out, to be read from their start when one does. A source in memory
-    has no start to go back to: it is always kept.
+    Sources that no view, index or sink reads are left out; they are read from their start once one does. A source in
+    memory cannot be read again, so it is always included.
     """
     derived: dict[RelationId, Derived] = {}
     for _, inner in blocks.values():

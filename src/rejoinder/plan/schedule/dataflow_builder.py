@@ -1,10 +1,10 @@
-"""Put all views of a flow into one dataflow: which round each lookup, arrangement and exchange belongs to.
+"""Build one dataflow for all views of a flow: assign every lookup, arrangement and exchange to a round.
 
 Scheduling rules:
-- the changes of a source are known in round 0, those of a table (after its upsert) in round 1;
-- an arrangement is kept in the round in which all changes of its relation have arrived at the key's bucket;
-- a lookup that sees this epoch's changes runs in that round or later, any other as soon as its stream is there;
-- streams with equal key, and an arrangement with the lookups that start from it, share a channel.
+- the changes of a source are available in round 0, those of a table (after its upsert) in round 1;
+- an arrangement is updated in the round in which all changes of its relation have arrived at the bucket of their key;
+- a lookup that reads this epoch's changes runs in that round or later, any other as soon as its stream is available;
+- streams with equal keys, and an arrangement and the lookups that start from it, share a channel.
 """
 
 from __future__ import annotations
@@ -80,8 +80,8 @@ class Builder:
     def require(
         self, arrangement: Arrangement, user: User, uses: Uses | None = None, condition: Expression | None = None
     ) -> None:
-        """Note that `user` looks rows up in an arrangement: below which times no more, and for which rows at all."""
-        self.retentions.note(arrangement, uses, condition)
+        """Require an arrangement for a user, with the bounds of its uses and the condition on rows that it needs."""
+        self.retentions.add_user(arrangement, uses, condition)
         self.needed.setdefault(arrangement.relation, {}).setdefault(arrangement.id, arrangement)
         self.users.setdefault(arrangement.id, {})[user] = None
 
@@ -92,16 +92,16 @@ class Builder:
         for derived in self.program.derived.values():
             self.joins[derived.id] = [self._join(block, derived.id) for block in derived.blocks]
             for own in derived.operation.state(derived, self.program):
-                self.require(own.arrangement, derived.id, self.retentions.made(derived))
+                self.require(own.arrangement, derived.id, self.retentions.for_input(derived))
         for name, block in self.program.views.items():
             self.joins[ViewRows(name)] = [self._join(block, ViewRows(name))]
-        for gate in self.program.gates:
+        for gate in (gate for gate in self.program.gates if not gate.is_inside):
             self.require(gate.pending, ViewRows(gate.view))
         for source in self.program.sources.values():
             keep_source(self, source)
 
     def variants(self, source: str) -> list[SourceRows]:
-        """The relations with some of a source's rows that views read."""
+        """Return the variants of a source that views read."""
         blocks = (join.block for joins in self.joins.values() for join in joins)
         read = dict.fromkeys(each.relation for block in blocks for each in block.inputs)
         own = [relation for relation in read if isinstance(relation, SourceRows) and relation.source == source]
@@ -114,16 +114,16 @@ class Builder:
         paths = tuple(finder.path(start) for start in range(len(block.inputs)))
         for start, hops in enumerate(paths if len(block.inputs) > 1 else ()):
             for hop in hops:
-                limits = self.retentions.met(block, start, hop.input)
+                limits = self.retentions.for_lookup(block, start, hop.input)
                 self.require(hop.arrangement, user, limits, needed_rows(block, graph, hop))
             if block.inputs[start].mode != "inner" and not block.inputs[start].arrival:
                 arrangement, _ = own_arrangement(block, graph, start)
-                limits = self.retentions.again(block, start)
+                limits = self.retentions.for_key(block, start)
                 self.require(arrangement, user, limits, tested_rows(block, graph, start))
                 if graph.on[start].pairs:
                     at = left_input(graph, start)
                     left, _ = left_arrangement(block, graph, start)
-                    limits = self.retentions.met(block, start, at)
+                    limits = self.retentions.for_lookup(block, start, at)
                     self.require(left, user, limits, left_rows(block, graph, start))
         return JoinPlan(block, graph, paths)
 
@@ -139,7 +139,7 @@ class Builder:
         self.rounds[number].append(step)
 
     def stream(self, label: object) -> str:
-        """A new stream name, with a label for people."""
+        """Return a new stream name with a label."""
         self._streams += 1
         return f"{label}~{self._streams}"
 
@@ -161,7 +161,7 @@ class Builder:
         return Fragment(number, channel.stream, key.text)
 
     def deliver(self, relation: RelationId, key: Key) -> Fragment:
-        """Bring all changes of a relation together by key; done once per relation and key."""
+        """Send all changes of a relation to the buckets of a key; done once per relation and key."""
         known = self.delivered.get((relation, key.text))
         if known is not None:
             return known
@@ -177,7 +177,7 @@ class Builder:
     # -- relations --------------------------------------------------------------------------------------------------
 
     def source(self, source: Source) -> None:
-        """Bring a source's changes in; a table's rows are turned into changes first."""
+        """Add the changes of a source; records of a table are turned into changes first."""
         raw = f"scan:{source.name}"
         self.scans[source.name] = SourceScan(source, raw)
         if source.rejects:
@@ -202,24 +202,24 @@ class Builder:
                 self.add(fragment.round, Emit(fragment.stream, str(source.changes)))
 
     def derived(self, derived: Derived) -> None:
-        """Bring a derived relation's changes in."""
+        """Add the changes of a derived relation."""
         derived.operation.steps(self, derived, whole=False)
 
     def branches(self, made: Derived) -> list[list[Fragment]]:
-        """The changes of each block of a derived relation; in a hydration, all its rows."""
+        """Return the changes of each block of a derived relation; in a hydration, all its rows."""
         return [self.block(join, made.id) for join in self.joins[made.id]]
 
     def collect_input(self, made: Derived) -> OperationInput:
-        """Make the changes of all blocks known as one relation, and return it."""
+        """Combine the changes of all blocks into one relation, and return it."""
         self.fragments[made.input] = [fragment for branch in self.branches(made) for fragment in branch]
         return made.input
 
     def stored(self, arrangement: Arrangement) -> Arrangement | None:
-        """An epoch adds to its arrangements: there is none under a second name."""
+        """Return None: an epoch updates its arrangements, and reads none under a second name."""
         return None
 
     def arrange(self, relation: RelationId, *, check: bool) -> None:
-        """Keep every arrangement of a relation that somebody needs. One checks retractions: the one that keeps most."""
+        """Update every required arrangement of a relation. The one with the longest retention checks retractions."""
         needed = list(self.needed.get(relation, {}).values())
         if check:
             needed.sort(key=lambda arrangement: self.retentions.of(arrangement) is not None)
@@ -234,17 +234,17 @@ class Builder:
             check = False
 
     def times(self, relation: RelationId, schema: pa.Schema) -> tuple[str, ...]:
-        """The columns of a relation that have a frontier, so that the oldest of what is kept holds somebody."""
+        """Return the columns that have a frontier, whose minimum over the retained rows is needed."""
         return tuple(name for name in schema.names if self.frontiers.of(relation, name) is not None)
 
     def keeps(self, arrangement: Arrangement) -> bool:
-        """Whether this dataflow adds to the arrangement."""
+        """Return whether this dataflow updates the arrangement."""
         return True
 
     # -- blocks -----------------------------------------------------------------------------------------------------
 
     def block(self, join: JoinPlan, view: Defined) -> list[Fragment]:
-        """All paths of a block; their streams together are its change."""
+        """Add all paths of a block; their streams together are its changes."""
         if len(join.block.inputs) == 1:
             if join.block.inputs[0].relation != UNIT:  # it never changes
                 tests = [p.expression for p in join.block.predicates]
@@ -259,7 +259,7 @@ class Builder:
     # -- the whole --------------------------------------------------------------------------------------------------
 
     def build(self) -> Dataflow:
-        """Make the dataflow of an epoch."""
+        """Build the dataflow of an epoch."""
         self.collect()
         for source in self.program.sources.values():
             self.relation(source.relation)
@@ -268,7 +268,7 @@ class Builder:
         return self.finish()
 
     def relation(self, relation: RelationId) -> None:
-        """Bring the changes of a relation in, after those of what it is made from; done once."""
+        """Add the changes of a relation, after those of its inputs; done once."""
         if relation in self.fragments:
             return
         for join in self.joins.get(relation, []):
@@ -289,7 +289,7 @@ class Builder:
                 raise AssertionError(f"{relation} comes with the relation that it belongs to")
 
     def rows_of(self, relation: SourceRows) -> None:
-        """Bring the rows of a source in, or some of them."""
+        """Add the rows of a source, or of a variant of it."""
         source = self.program.sources[relation.source]
         if relation == source.relation:
             self.source(source)
@@ -300,7 +300,7 @@ class Builder:
         self.arrange(relation, check=source.kind == "changelog")
 
     def _on_time(self, source: Source) -> Fragment:
-        """The on-time rows of a source. They are the same in all its variants; what is kept of them is not."""
+        """Return the on-time rows of a source. They are the same for all its variants; their retention is not."""
         if source.name not in self.passed:
             (fragment,) = self.fragments[source.relation]
             on_time = [relation for relation in self.variants(source.name) if relation.on_time]
@@ -311,7 +311,7 @@ class Builder:
         return self.passed[source.name]
 
     def since(self, relation: SourceRows, fragments: list[Fragment]) -> list[Fragment]:
-        """The rows of a source that are not below the time at which a view starts; without one, all of them."""
+        """Return the rows of a source since the time at which a view starts; without one, all of them."""
         if relation.time is None:
             return fragments
         source, result = self.program.sources[relation.source], []
@@ -323,17 +323,17 @@ class Builder:
         return result
 
     def side_output(self, side: SideOutput) -> None:
-        """Bring in the rejected records of a source, or the late rows of a view, after their owner."""
+        """Add the rejected records of a source, or the late rows of a view, after their owner."""
         self.relation(SourceRows(side.owner) if side.owner in self.program.sources else ViewRows(side.owner))
         self.fragments[side] = self.side_outputs.get(side, [])
         self.arrange(side, check=False)
 
     def reads(self, view: RelationId, relation: RelationId) -> bool:
-        """Whether a view or derived relation reads another one, directly or through others."""
+        """Return whether a view or derived relation reads another one, directly or through others."""
         return relation in self._read_by(view)
 
     def _read_by(self, view: RelationId) -> set[RelationId]:
-        """All relations that a view or derived relation reads; worked out once, for there may be many ways to one."""
+        """Return all relations that a view or derived relation reads; cached, because many paths may lead to one."""
         if view not in self._read:
             found: set[RelationId] = set()
             pending = [view]
@@ -346,7 +346,7 @@ class Builder:
         return self._read[view]
 
     def view(self, relation: ViewRows) -> None:
-        """Write a view's change to its changelog, and keep the arrangements that indexes ask for."""
+        """Write the changes of a view to its changelog, and update its arrangements."""
         view, fragments = relation.view, self.block(self.joins[relation][0], relation)
         self.fragments[relation] = fragments
         gates = self.program.gates_of(view)
@@ -364,7 +364,7 @@ class Builder:
         self.arrange(relation, check=False)
 
     def finish(self) -> Dataflow:
-        """Freeze what was collected. There is always a bucket round: it settles what the scans emit."""
+        """Return the dataflow. It always has a bucket round, which inserts the changelog runs of the scans."""
         while len(self.rounds) < 2:
             self.rounds.append([])
         arrangements = tuple(a for by_id in self.needed.values() for a in by_id.values())

@@ -1,13 +1,13 @@
 """Hydration: the one-off dataflow that fills new arrangements and new views.
 
 Rules:
-- only what is new is computed, and only from relations that something new needs;
-- a new view is the batch answer over every row that its sources have delivered, late rows included. So whatever it
-  reads is complete: an arrangement without expired rows, a changelog, the source read again, or computed from such;
-- rows that have expired from an arrangement are missing in it. Where a new view looks rows up there, the arrangement is
-  built a second time, with every row, and dropped afterwards unless the first one does not hold what its users need;
-- an arrangement that only views of today need is filled from another one of its relation that holds as much;
-- what nothing holds is refused (`Holdings.refusal`).
+- only new relations are computed, and only from relations that they need;
+- a new view is the batch result over every row that its sources have delivered, late rows included. So it reads only
+  complete relations: an arrangement without expired rows, a changelog, the source read again, or computed from these;
+- if a new view looks up rows in an arrangement from which rows have expired, the arrangement is built a second time
+  with every row, and dropped afterwards, unless the stored one lacks rows that its users need;
+- an arrangement that only existing views need is filled from another one of its relation that has as many rows;
+- if nothing has the rows, the view is refused (`Holdings.refusal`).
 """
 
 from __future__ import annotations
@@ -44,8 +44,8 @@ from rejoinder.plan.time.start_condition import covers_time
 class Hydration(Builder):
     """Builds the dataflow that fills what a program needs and the state does not have.
 
-    `rebuilt` are arrangements that exist, hold what their users need, and are built a second time for new views.
-    `second_names` are those of arrangements that are read as they are stored, with the name of the arrangement.
+    `rebuilt` are existing arrangements that have all rows for their users, and are built a second time for new views.
+    `second_names` maps the second name of an arrangement, which reads its stored content, to its own name.
     """
 
     def __init__(self, program: Program, holdings: Holdings) -> None:
@@ -59,7 +59,7 @@ class Hydration(Builder):
         self._for = ""
 
     def keeps(self, arrangement: Arrangement) -> bool:
-        """Whether the arrangement is to be filled, or built a second time."""
+        """Return whether the arrangement is filled, or built a second time."""
         if arrangement.id in self.filled:
             return False
         if arrangement.id not in self.holdings.held:
@@ -70,7 +70,7 @@ class Hydration(Builder):
         return True
 
     def build(self) -> Dataflow:
-        """Make the dataflow. Raises `Incomplete` if nothing holds the rows that something new needs."""
+        """Build the dataflow. Raises `Incomplete` if nothing has the rows that a new relation needs."""
         self.collect()
         known, pending = self.holdings.views, {gate.pending.id for gate in self.program.gates}
         new = [name for name in self.program.views if name not in known]
@@ -97,7 +97,7 @@ class Hydration(Builder):
         return self.finish()
 
     def _reachable(self, relations: list[RelationId]) -> set[RelationId]:
-        """New views and what they are made from, down to sources and views that are read as they are."""
+        """Return new views and their inputs, down to sources and views that are not computed."""
         reached: set[RelationId] = set()
         pending = list(relations)
         while pending:
@@ -112,7 +112,7 @@ class Hydration(Builder):
     # -- relations --------------------------------------------------------------------------------------------------
 
     def relation(self, relation: RelationId) -> None:
-        """Bring the content of a relation in. Raises `Incomplete`."""
+        """Add the content of a relation. Raises `Incomplete`."""
         if relation in self.fragments:
             return
         donor = self.complete.get(relation) or self._donor(relation)
@@ -134,7 +134,7 @@ class Hydration(Builder):
             super().relation(relation)
 
     def _donor(self, relation: RelationId) -> Arrangement | None:
-        """An arrangement with all that others of the relation are to be filled with; None: it has to be complete."""
+        """Return an arrangement with all rows that the new ones of the relation need; None: they need every row."""
         if relation in self.fresh:
             return None
         wanted = [a for a in self.needed.get(relation, {}).values() if a.id not in self.holdings.held]
@@ -146,7 +146,7 @@ class Hydration(Builder):
         self.scans[str(relation)] = scan
 
     def _variant(self, relation: SourceRows) -> None:
-        """Every row of a source that was delivered, or those after the epoch at which a view starts."""
+        """Add every delivered row of a source, or those after the epoch at which a view starts."""
         source, holdings = self.program.sources[relation.source], self.holdings
         if relation.start is not None:
             if holdings.delivered.get(source.name, NEVER) > relation.start:
@@ -163,7 +163,7 @@ class Hydration(Builder):
             self._source(source)
 
     def _since(self, relation: SourceRows, source: Source) -> None:
-        """The rows of a source since a time: from an arrangement in which no such row has expired, or of all rows."""
+        """Add the rows of a source since a time: from an arrangement in which none of them has expired, or from all."""
         if relation.on_time and not self.holdings.is_current(source.name, relation.late):
             raise self.holdings.refusal(source.name, self._for)
         held = [
@@ -179,7 +179,7 @@ class Hydration(Builder):
             self.fragments[relation] = self.since(relation, self.fragments[source.relation])
 
     def _source(self, source: Source) -> None:
-        """Every row of a source, from whatever has them."""
+        """Add every row of a source, from any relation that has them."""
         holdings, stream = self.holdings, f"scan:{source.name}"
         on_time = [
             arrangement
@@ -201,7 +201,7 @@ class Hydration(Builder):
             raise holdings.refusal(source.name, self._for)
 
     def _clip(self, changelog: Source) -> None:
-        """Leave deletes without a row out. While only views with bounded state read a source, some are not checked."""
+        """Drop deletes without a row. While only views with bounded state read a source, some are not checked."""
         rows, key = self.stream(changelog.name), base_arrangement(changelog).key
         merged = self.send(self.fragments[changelog.relation], key, 1, f"{changelog.name}/rows", matching_only=False)
         self.add(1, Clip(merged.stream, rows))
@@ -219,7 +219,7 @@ class Hydration(Builder):
         return made.input
 
     def stored(self, arrangement: Arrangement) -> Arrangement | None:
-        """The arrangement as it is stored, under a second name; None if it is new."""
+        """Return the stored arrangement under a second name; None if it is new."""
         if arrangement.id not in self.holdings.held:
             return None
         second = replace(arrangement, relation=StoredRows(arrangement.relation))
@@ -227,7 +227,7 @@ class Hydration(Builder):
         return second
 
     def block(self, join: JoinPlan, view: Defined) -> list[Fragment]:
-        """All rows of the smallest input meet the other inputs as they are."""
+        """Join all rows of the smallest input with the current content of the other inputs."""
         if len(join.block.inputs) == 1:
             return single(self, join)
         check_keys(self, join)
@@ -243,5 +243,5 @@ class Hydration(Builder):
 
 
 def _maker(relation: RelationId) -> RelationId:
-    """The relation to compute for the rows of another one: the input of an operation comes with its result."""
+    """Return the relation to compute for another one: the input of an operation is computed with its result."""
     return relation.of if isinstance(relation, OperationInput) else relation

@@ -1,8 +1,7 @@
-"""What the state holds of each relation, so that whatever is new can be filled completely, or is refused.
+"""Which rows of each relation the state has, so that a new view is filled completely, or refused.
 
-An arrangement *holds* what its users need if no row that one of them may ask for has expired. It is *complete* if no
-row has expired at all. A definition or query reads complete relations only: what it answers never depends on which
-other views there are.
+An arrangement is *sufficient* if no row that one of its users needs has expired. It is *complete* if no row has
+expired at all. A definition or query reads complete relations only: its result never depends on other views.
 """
 
 from __future__ import annotations
@@ -20,47 +19,47 @@ QUERY_WORDS = "the query"
 
 @dataclass(frozen=True)
 class Gap:
-    """Why a source is incomplete: which rows are missing, since when, and which views did not keep them."""
+    """Why a source is incomplete: which rows are missing, since when, and which views dropped them."""
 
     missing: str
     cause: str
     reread: str
     """Why the source cannot be read again."""
     since: str = ""
-    """The event time from which on all rows are there; empty if there is none."""
+    """The event time since which no row is missing; empty if there is none."""
 
 
 @dataclass(frozen=True)
 class Holdings:
-    """What there is to read at the boundary between two epochs."""
+    """What a hydration can read between two epochs."""
 
     complete: tuple[Arrangement, ...] = ()
     """Arrangements without expired rows; of several of a relation the last one is read."""
     held: Collection[str] = ()
-    """The arrangements that hold what their users will need."""
+    """The sufficient arrangements."""
     donors: Mapping[str, Arrangement] = field(default_factory=dict)
-    """For an arrangement that is not held, another one of its relation that holds as much."""
+    """For an arrangement that is not sufficient, another one of its relation that has as many rows."""
     views: Collection[str] = ()
     """The changelogs that are up to date."""
     names: Collection[str] = ()
-    """The views that are defined; any other is a query that is asked once."""
+    """The defined views; any other name is an ad-hoc query."""
     late: Mapping[str, int] = field(default_factory=dict)
     """The last epoch in which a late row was left out, by source."""
     delivered: Mapping[str, int] = field(default_factory=dict)
-    """The last epoch that brought rows, by source."""
+    """The last epoch with rows, by source."""
     since: Mapping[str, Sequence[tuple[Arrangement, str, int]]] = field(default_factory=dict)
-    """By source, the arrangements that hold all rows with a column not below a bound."""
+    """By source, the arrangements that have all rows in which a column is not below a bound."""
     unreadable: Callable[[str], str | None] = lambda source: "it cannot be read again"
     """Why the rows that a source has delivered cannot be read again; None if they can. Raises `InputError`."""
     gap: Callable[[str, str], Gap] = lambda source, reason: Gap("", "", reason)
-    """What is missing of a source, given why it cannot be read again."""
+    """Describes the missing rows of a source, from the reason why it cannot be read again."""
 
     def is_current(self, source: str, late: int) -> bool:
-        """Whether no row of a source was late after that epoch, so that its on-time rows are all its rows."""
+        """Return whether no row of a source was late after that epoch, so that its on-time rows are all its rows."""
         return self.late.get(source, NEVER) == late
 
     def refusal(self, source: str, wanted: str) -> Incomplete:
-        """Make the error for rows of a source that nothing holds. `wanted` names the view, or the query."""
+        """Return the error for rows of a source that nothing has. `wanted` names the view, or the query."""
         gap = self.gap(source, self.unreadable(source) or "")
         reasons = [gap.missing, gap.cause, gap.reread]
         return _incomplete(
@@ -72,7 +71,7 @@ class Holdings:
         )
 
     def too_early(self, source: str, wanted: str, epoch: int) -> Incomplete:
-        """Make the error for a start at an epoch since which a source has delivered rows that nothing holds."""
+        """Return the error for a start at an epoch since which a source has delivered rows that nothing has."""
         gap = self.gap(source, "")
         last = self.delivered[source]
         since = f", or at an event time: STARTING AT TIMESTAMP '{gap.since}'" if gap.since else ""
@@ -91,7 +90,7 @@ def _incomplete(source: str, fact: str, detail: str, hint: str) -> Incomplete:
 
 
 def _way_on(wanted: str, since: str) -> str:
-    """How to start without the rows that are missing. A query that starts now would have no rows."""
+    """Return how to start without the missing rows. A query that starts now would have no rows."""
     if wanted == QUERY_WORDS and since:
         return f"SELECT … STARTING AT TIMESTAMP '{since}'"
     start = f"TIMESTAMP '{since}' (or NOW)" if since else "NOW"

@@ -16,7 +16,7 @@ from rejoinder.ir.catalog import Source
 from rejoinder.ir.identities import OperationInput, RelationId, SourceRows, ViewRows, is_on_time
 from rejoinder.plan.physical.dataflow import Purpose
 from rejoinder.plan.rounds.program import base_arrangement, row_arrangement
-from rejoinder.plan.time.retention import retained_limits
+from rejoinder.plan.time.retention import retained_bounds
 
 if TYPE_CHECKING:
     from rejoinder.plan.schedule.dataflow_builder import Builder
@@ -35,7 +35,7 @@ def keep_source(builder: Builder, source: Source) -> None:
     if source.retains_all:
         builder.require(base, "retain")
     elif source.retained is not None and source.kind != "table":
-        builder.require(base, "retain", [(limit,) for limit in retained_limits(source)])
+        builder.require(base, "retain", [(limit,) for limit in retained_bounds(source)])
     if source.kind == "changelog":
         _keep_deletable_rows(builder, source, on_time)
         _keep_followed_rows(builder, source, variants)
@@ -48,7 +48,7 @@ def keep_source(builder: Builder, source: Source) -> None:
         elif source.kind == "changelog":
             for relation in on_time:
                 if relation not in builder.needed:
-                    own = builder.retentions.own(relation, source.schema.names)
+                    own = builder.retentions.for_relation(relation, source.schema.names)
                     builder.require(row_arrangement(relation, source.schema), LATER_VIEWS, own)
 
 
@@ -56,7 +56,7 @@ def _keep_deletable_rows(builder: Builder, changelog: Source, on_time: list[Sour
     """Keep on-time rows in their arrangements for as long as a delete of them would be on time."""
     for relation in on_time:
         for arrangement in builder.needed.get(relation, {}).values():
-            builder.retentions.note(arrangement, builder.retentions.own(relation, changelog.schema.names))
+            builder.retentions.add_user(arrangement, builder.retentions.for_relation(relation, changelog.schema.names))
 
 
 def _keep_followed_rows(builder: Builder, changelog: Source, variants: list[SourceRows]) -> None:

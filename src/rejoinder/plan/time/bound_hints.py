@@ -1,4 +1,4 @@
-"""What a query lacks to be bounded in time: a WATERMARK, or a condition on the event times that there are."""
+"""Hints for queries whose state is not bounded in time: the missing WATERMARK or condition."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ def missing_edit(
     *,
     both: bool = False,
 ) -> str:
-    """The edit that would say how far back changes of one relation can reach among rows of another.
+    """Return the edit that bounds how far back changes of one relation match rows of another.
 
-    `both`: nothing is said of the other way round either.
+    `both`: the opposite direction is not bounded either.
     """
     read = [sources.get(source_of(relation)) for relation in (rows, changes)]
     for source in read:
@@ -36,7 +36,7 @@ def missing_edit(
             return f"add conditions that bound an event time of `{rows}` both ways, by columns with a WATERMARK"
         return "GROUP BY a window of an event time, such as TUMBLE(ts, INTERVAL 1 HOUR)"
     if any(derived[relation].operation.versions is not None for relation in (rows, changes) if relation in derived):
-        return "let rows out by a time of their own: EMIT WHEN WATERMARK PAST o.ts"
+        return "emit rows by their own time: EMIT WHEN WATERMARK PAST o.ts"
     times = [_times(source) for source in read if source is not None]
     if len(times) < 2:
         return f"add a condition that bounds an event time of {named(changes)} by one of {named(rows)} and a constant"
@@ -44,7 +44,7 @@ def missing_edit(
 
 
 def condition_edit(rows: Sequence[Time], changes: Sequence[Time], *, both: bool) -> str:
-    """The condition to add, on times of one type if there are such: changes come until so long after a row."""
+    """Return the condition to add, on times of one type if possible: how long after a row changes can match it."""
     pairs = list(product(rows, changes))
     (earlier, _), (later, kind) = next((pair for pair in pairs if pair[0][1] == pair[1][1]), pairs[0])
     amount = "INTERVAL 1 HOUR" if pa.types.is_timestamp(kind) else "INTERVAL 1 DAY" if pa.types.is_date(kind) else "10"
@@ -52,7 +52,7 @@ def condition_edit(rows: Sequence[Time], changes: Sequence[Time], *, both: bool)
 
 
 def watermark_edit(source: Source) -> str:
-    """The watermark to declare, on a column that is a time if there is one."""
+    """Return the watermark to declare, on a timestamp or date column if there is one."""
     times = (f for f in source.schema if pa.types.is_timestamp(f.type) or pa.types.is_date(f.type))
     time = next(times, None)
     if time is None:
@@ -61,7 +61,7 @@ def watermark_edit(source: Source) -> str:
 
 
 def declaration_edit(source: Source, column: str) -> str:
-    """The watermark to declare on a column."""
+    """Return the watermark to declare on a column."""
     kind = source.schema.field(column).type
     delay = (
         "INTERVAL 5 SECONDS" if pa.types.is_timestamp(kind) else "INTERVAL 1 DAY" if pa.types.is_date(kind) else "10"
@@ -70,7 +70,7 @@ def declaration_edit(source: Source, column: str) -> str:
 
 
 def named(relation: RelationId) -> str:
-    """A relation in a message: a source or a view by its name, one that a query makes by what it is."""
+    """Return a relation for a message: a source or view by name, a derived relation by kind."""
     return f"the {relation.kind}" if isinstance(relation, DerivedRows) else f"`{source_of(relation)}`"
 
 

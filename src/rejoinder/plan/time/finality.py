@@ -1,9 +1,9 @@
-"""EMIT FINAL: from when on a row can change no more.
+"""EMIT FINAL: when a row cannot change any more.
 
-- A pair of rows of append-only inputs is final at once. A row without a partner is final when no partner can come any
-  more: when the watermark of the other side is past the last time that the bounds allow.
-- Of any other query, a row is final when the frontier of one of its times is past that time: no change comes there.
-  A row of a FULL join has a time of the left or of the right side, and waits for the first that it has.
+- A pair of rows of append-only inputs is final at once. A row without a match is final when no match can arrive any
+  more: when the watermark of the other side has passed the last time that the bounds allow.
+- In any other query, a row is final when the frontier of one of its times has passed that time. A row of a FULL join
+  has a time of the left or of the right side; the first that is not NULL counts.
 """
 
 from __future__ import annotations
@@ -22,20 +22,20 @@ from rejoinder.ir.monotone import Step, inverse, simplified
 from rejoinder.ir.nodes import Call, Column, Literal
 from rejoinder.ir.operators import coalesce, is_not_null, is_null, least, when
 from rejoinder.ir.scalar_operation import ScalarOperation
-from rejoinder.plan.blocks.normal_form import Block, Normalised
+from rejoinder.plan.blocks.normal_form import Block, Normalized
 from rejoinder.plan.join.block_bounds import Steps, slack_of, tightest
 from rejoinder.plan.time.bound_hints import condition_edit
 from rejoinder.plan.time.frontier import Frontiers
 
-LAST_PARTNER = "the last time at which a partner can come"
+LAST_MATCH = "the last time at which a match can arrive"
 OUTER = ("left", "full", "anti", "full anti")
 Clock = tuple[str, str]
-"""A source and its column, whose watermark rows wait for."""
+"""A source and its column whose watermark decides."""
 
 
 @dataclass(frozen=True)
 class _Time:
-    """An event time of a side: whose watermark it follows, the type of that column, and the steps from it."""
+    """An event time of a side: its watermark, the type of that column, and the monotone function of it."""
 
     clock: Clock
     kind: pa.DataType
@@ -46,9 +46,9 @@ Times = Mapping[str, _Time]
 
 
 def with_finality(query: Query, sources: Mapping[str, Source], growing: Container[str] = ()) -> Query | None:
-    """The query with the time of release of its rows; without one if all of them are final at once.
+    """Add the emit time of rows to a query; none if all rows are final at once. `growing` are append-only views.
 
-    None if it is not one outer join at most, on top of inner ones, of streams. `growing`: views that only grow.
+    Returns None unless the query is at most one outer join over inner joins of streams.
     """
     if only_grows(query.root, sources, growing):
         return replace(query, emission=None)
@@ -58,28 +58,28 @@ def with_finality(query: Query, sources: Mapping[str, Source], growing: Containe
     join = joins[0]
     left, right = _event_times(join.left, sources), _event_times(join.right, sources)
     theirs, clock, waiting = _wait(join, join.left, left, right)
-    emission = Emission("final", release=waiting, clocks=(clock,))
+    emission = Emission("final", emit_time=waiting, clocks=(clock,))
     if join.kind == "anti":
         return replace(query, emission=emission)
     missing = is_null(Column(theirs, right[theirs].kind))
     if join.kind == "left":
-        release = Expression(when(missing, waiting.node), LAST_PARTNER)
-        return replace(query, emission=replace(emission, release=release))
+        emit_time = Expression(when(missing, waiting.node), LAST_MATCH)
+        return replace(query, emission=replace(emission, emit_time=emit_time))
     ours, back, lonely = _wait(join, join.right, right, left)
     alone = when(is_null(Column(ours, left[ours].kind)), lonely.node)
-    release = Expression(when(missing, waiting.node, alone), LAST_PARTNER)
+    emit_time = Expression(when(missing, waiting.node, alone), LAST_MATCH)
     gate = Expression(when(missing, Literal(0, pa.int32()), Literal(1, pa.int32())))
-    return replace(query, emission=replace(emission, release=release, gate=gate, clocks=(clock, back)))
+    return replace(query, emission=replace(emission, emit_time=emit_time, gate=gate, clocks=(clock, back)))
 
 
 def only_grows(node: Node, sources: Mapping[str, Source], growing: Container[str]) -> bool:
-    """Whether rows of a tree are never taken back: it has inner and semi joins alone, of what only grows."""
+    """Return whether rows of a tree are never retracted: it has only inner and semi joins of append-only relations."""
     joins = _plain_joins(node, sources, growing)
     return joins is not None and not any(join.kind in OUTER for join in joins)
 
 
 def _plain_joins(node: Node, sources: Mapping[str, Source], growing: Container[str]) -> list[Join] | None:
-    """The joins of a query, the uppermost first, if it has nothing else and reads streams, or views that grow."""
+    """Return the joins of a query, top first, if it has nothing else and reads streams or append-only views."""
     match node:
         case Filter() | Project() | Enrich():
             return _plain_joins(node.input, sources, growing)
@@ -94,10 +94,10 @@ def _plain_joins(node: Node, sources: Mapping[str, Source], growing: Container[s
             return None
 
 
-def final_by_time(normal: Normalised, frontiers: Frontiers) -> Normalised:
-    """The normal form with a release: a time of a row below which nothing changes any more, so that the row is final.
+def final_by_time(normal: Normalized, frontiers: Frontiers) -> Normalized:
+    """Add an emit time to the normal form: a time of a row, so that the row is final once its frontier has passed it.
 
-    Raises `Unsupported` if no time is known of every row.
+    Raises `Unsupported` if there is no such time in every row.
     """
     block = normal.block
     shown = {i for _, e in block.outputs for i in e.columns}
@@ -110,29 +110,29 @@ def final_by_time(normal: Normalised, frontiers: Frontiers) -> Normalised:
     if not times:
         either = _either(block, frontiers, shown)
         if either:
-            return _with_release(normal, tuple(map(after, either)))
+            return _with_emit_time(normal, tuple(map(after, either)))
         raise Unsupported(
             "EMIT FINAL needs to know when a row is final",
-            detail="it is for joins of streams with bounds in time, for groups by a window, and where all rows "
-            "have an event time",
-            hint="GROUP BY a window such as TUMBLE(ts, INTERVAL 1 MINUTE), or say it: EMIT WHEN WATERMARK PAST column",
+            detail="it supports joins of streams with bounds in time, groups by a window, and queries in which all "
+            "rows have an event time",
+            hint="GROUP BY a window such as TUMBLE(ts, INTERVAL 1 MINUTE), or use EMIT WHEN WATERMARK PAST column",
         )
-    return _with_release(normal, (after(min(times, key=lambda time: time.columns[0] not in shown)),))
+    return _with_emit_time(normal, (after(min(times, key=lambda time: time.columns[0] not in shown)),))
 
 
-def _with_release(normal: Normalised, times: tuple[Expression, ...]) -> Normalised:
-    """The normal form with a release: the first of these times that a row has."""
-    block, release = normal.block, times[0]
+def _with_emit_time(normal: Normalized, times: tuple[Expression, ...]) -> Normalized:
+    """Add an emit time to the normal form: the first of these times that is not NULL in a row."""
+    block, emit_time = normal.block, times[0]
     if len(times) > 1:
         text = f"coalesce({', '.join(time.text for time in times)})"
-        release = Expression(coalesce([time.node for time in times]), text)
-    emission = Emission("final", release=release, times=times)
-    outputs = (*block.outputs, (EMIT_AT, release))
+        emit_time = Expression(coalesce([time.node for time in times]), text)
+    emission = Emission("final", emit_time=emit_time, times=times)
+    outputs = (*block.outputs, (EMIT_AT, emit_time))
     return replace(normal, block=replace(block, outputs=outputs), emission=emission)
 
 
 def _either(block: Block, frontiers: Frontiers, shown: Container[str]) -> list[Expression]:
-    """Times of one type, of which every row has at least one: of a FULL join, one of each side."""
+    """Return times of one type of which every row has at least one: in a FULL join, one of each side."""
     for each in block.inputs:
         if each.mode != "inner":
             continue
@@ -147,7 +147,7 @@ def _either(block: Block, frontiers: Frontiers, shown: Container[str]) -> list[E
 
 
 def _event_times(node: Node, sources: Mapping[str, Source]) -> Times:
-    """The event times of a side by identifier: columns with a watermark, and what rises with one."""
+    """Return the event times of a side by column id: columns with a watermark, and monotone expressions of them."""
     match node:
         case Scan():
             name = source_of(node.relation)
@@ -167,9 +167,9 @@ def _event_times(node: Node, sources: Mapping[str, Source]) -> Times:
 
 
 def _wait(join: Join, side: Node, kept: Times, coming: Times) -> tuple[str, Clock, Expression]:
-    """How long a row of one side waits for a partner: a column of the other, its watermark, and the release.
+    """Return when a row without a match is final: a column of the other side, its watermark, and the emit time.
 
-    With bounds on several watermarks it waits for that of the tightest, rather one on an event time of its own.
+    With bounds on several watermarks, that of the tightest bound decides; bounds on an event time of the row go first.
     """
     bounds, types = tightest(join.predicates), column_types(side)
     steps = {
@@ -182,8 +182,8 @@ def _wait(join: Join, side: Node, kept: Times, coming: Times) -> tuple[str, Cloc
     slacks = {pair: slack_of(found) for pair, found in steps.items()}
     _, theirs = min(slacks, key=lambda pair: (pair[0] not in kept, slacks[pair] is None, slacks[pair] or 0, pair))
     clock = coming[theirs].clock
-    releases = [_least(i, types[i], found) for (i, other), found in steps.items() if coming[other].clock == clock]
-    return theirs, clock, _first(join, types, releases)
+    emit_times = [_least(i, types[i], found) for (i, other), found in steps.items() if coming[other].clock == clock]
+    return theirs, clock, _first(join, types, emit_times)
 
 
 def _unbounded(join: Join, kept: Times, coming: Times, *, back: bool) -> Unsupported:
@@ -194,13 +194,13 @@ def _unbounded(join: Join, kept: Times, coming: Times, *, back: bool) -> Unsuppo
     return Unsupported(
         "EMIT FINAL needs a bound in time for each side of the join",
         detail=f"event-time columns: {', '.join(name for name, _ in (*rows, *changes)) or 'none'}; no condition says "
-        "how long after a row its last partner can come",
+        "how long after a row its last match can arrive",
         hint=condition_edit(rows, changes, both=not back) if rows and changes else edit,
     )
 
 
 def _relations(node: Node) -> set[str]:
-    """The relations that a tree of joins reads."""
+    """Return the relations that a tree of joins reads."""
     match node:
         case Scan():
             return {source_of(node.relation)}
@@ -212,23 +212,23 @@ def _relations(node: Node) -> set[str]:
             return set()
 
 
-def _first(join: Join, types: Mapping[str, pa.DataType], releases: list[Expression]) -> Expression:
-    """From when on a row without a partner is final: when the first of its bounds leaves it behind.
+def _first(join: Join, types: Mapping[str, pa.DataType], emit_times: list[Expression]) -> Expression:
+    """Return when a row without a match is final: when the first of its bounds has passed it.
 
-    At once (NULL) if conditions on it alone rule a partner out, or a time that is compared is NULL. Conditions that can
-    fail are left out: they are asked of pairs, and a row that no partner meets must not fail.
+    NULL means at once: conditions on the row alone exclude a match, or a time that is compared is NULL. Conditions that
+    can fail are ignored: they are about pairs, and must not fail on a row without a match.
     """
     asked = [p.expression for p in join.predicates if not p.expression.can_fail]
     guards = [each for each in asked if each.columns and types.keys() >= {*each.columns}]
-    compared = dict.fromkeys(i for each in releases for i in each.columns)
+    compared = dict.fromkeys(i for each in emit_times for i in each.columns)
     guards += [Expression(is_not_null(Column(i, types[i])), f"{i} IS NOT NULL") for i in compared]
     guard = conjunction(guards)
-    assert guard is not None, "there is a release"
-    return Expression(when(guard.node, least([each.node for each in releases])), LAST_PARTNER)
+    assert guard is not None, "there is an emit time"
+    return Expression(when(guard.node, least([each.node for each in emit_times])), LAST_MATCH)
 
 
 def column_types(node: Node) -> dict[str, pa.DataType]:
-    """The columns of a tree of joins: their types by identifier."""
+    """Return the types of the columns of a tree of joins, by column id."""
     match node:
         case Scan():
             return {i: node.schema.field(name).type for i, name in node.columns}
@@ -245,9 +245,9 @@ def column_types(node: Node) -> dict[str, pa.DataType]:
 
 
 def _least(i: str, kind: pa.DataType, steps: Steps) -> Expression:
-    """The least time of the other side with which a bound leaves column `i` behind, as a number in its unit.
+    """Return the smallest time of the other side at which a bound has passed column `i`, as a number in its unit.
 
-    It is a time: not so far away that it would count as none.
+    The result is clipped, so that it is never the value that means "no time".
     """
     options = tuple(n for step in simplified((Step(1), *inverse(steps))) for n in (step.plus, step.width, step.unit))
     return Expression(Call(ScalarOperation("time_bound", options), (Column(i, kind),), pa.int64()))

@@ -1,15 +1,16 @@
-"""Frontiers: below which time no change of a relation comes any more, and what may be forgotten because of that.
+"""Frontiers: the time below which a column of a relation no longer changes, and the expiry that follows from it.
 
-- The on-time rows of a source have the watermark as frontier of each event-time column that has one.
-- A column of a join comes from one input. Its own changes keep to that input's frontier; changes of another input meet
-  kept rows only as far back as the bounds of the join allow, and no further back than the oldest row that is kept. The
-  frontier is the least of these.
-- A column of a union comes from any of its branches. Nobody waits for a branch all of whose sources are idle: what it
-  sends later, below what was promised meanwhile, is late for the union.
-- A value that rises with a column, such as the start of a window, has the frontier of the column, sent the same way.
-- A row that is kept to be looked up may be forgotten once no change that could still come can meet it.
+- In the on-time rows of a source, the frontier of an event-time column is its watermark.
+- A column of a join belongs to one input. Changes of this input are at its frontier or later. Changes of another input
+  look up rows no older than the bounds of the join allow, and no older than the oldest retained row. The frontier is
+  the minimum of these.
+- A column of a union comes from any of its branches. Branches whose sources are all idle are ignored; rows that such a
+  branch sends later, below the frontier, are late for the union.
+- A value that is monotone in a column, such as the start of a window, has the frontier of the column, with the same
+  function applied.
+- A retained row expires once no later change can look it up.
 
-A frontier is a formula over watermarks, and over what is kept: it is planned once and worked out after each epoch.
+A frontier is a formula over watermarks and retained rows. It is planned once and evaluated after each epoch.
 """
 
 from __future__ import annotations
@@ -30,22 +31,20 @@ from rejoinder.plan.blocks.lineage import sources_of
 from rejoinder.plan.blocks.normal_form import Block, Derived, Input
 from rejoinder.plan.join.block_bounds import Distances, Steps, all_bounds, looser
 from rejoinder.plan.join.join_graph import input_of
-from rejoinder.watermarks.formula import Formula, RetainedMinimum, UnionMinimum, Watermark, greatest, least, raised
+from rejoinder.watermarks.formula import Formula, RetainedMinimum, UnionMinimum, Watermark, greatest, least, lift
 
 
 @dataclass
 class Frontiers:
-    """Works out frontiers of relations and limits of inputs, each once.
-
-    A column of a join that no condition bounds has one only if `unbounded` is set: as far as the rows go that are kept.
-    That may never move, so it is told to people, and nothing is forgotten or let out by it.
-    """
+    """Computes frontiers of relations and limits of inputs, each once."""
 
     sources: Mapping[str, Source]
     derived: Mapping[RelationId, Derived]
     unbounded: bool = False
+    """Whether a column of a join that no condition bounds has a frontier: the oldest retained row. It may never
+    advance, so it is only shown to users; neither expiry nor emission depend on it."""
     _known: dict[tuple[RelationId, str], Formula | None] = field(default_factory=dict)
-    # by identity, for a block hashes all it holds; `_bounds` and `_timed` also by which of its inputs have a row
+    # By identity, because hashing a block hashes its whole tree; `_bounds` and `_timed` also by the inputs with a row.
     _always: dict[int, tuple[Block, frozenset[int]]] = field(default_factory=dict)  # blocks live as long as their ids
     _rows: dict[tuple[int, frozenset[int]], frozenset[int]] = field(default_factory=dict)
     _bounds: dict[tuple[int, frozenset[int]], Distances] = field(default_factory=dict)
@@ -55,7 +54,7 @@ class Frontiers:
     _timed: dict[tuple[int, frozenset[int]], set[str]] = field(default_factory=dict)
 
     def of(self, relation: RelationId, name: str) -> Formula | None:
-        """The frontier of a relation's column; None if changes may have any time."""
+        """Return the frontier of a column of a relation; None if changes may have any time."""
         pair = relation, name
         if pair not in self._known:
             self._known[pair] = None
@@ -70,13 +69,13 @@ class Frontiers:
         return None if made is None else made.operation.frontier(self, made, name)
 
     def of_input(self, made: Derived, name: str) -> Formula | None:
-        """The frontier of what a derived relation is made from: merged if it is a union, of other sources each."""
+        """Return the frontier of the input of a derived relation; for a union, over its branches that are not idle."""
         formulas = []
         for block in made.blocks:
             outputs = dict(block.outputs)
             if name not in outputs:
                 return None
-            if _is_padding(outputs[name]):  # no time, which is below none
+            if _is_padding(outputs[name]):  # NULL is below no frontier
                 continue
             found = self.of_output(made.id, block, outputs[name])
             if found is None:
@@ -87,13 +86,13 @@ class Frontiers:
         return self.merged(made, formulas) if made.operation.skips_idle_blocks else least(formulas)
 
     def merged(self, made: Derived, formulas: Sequence[Formula], place: str = "") -> Formula:
-        """What the branches of a union have passed together. If all read the same sources, none is idle alone."""
+        """Return the watermark of a union. If all branches read the same sources, they are idle only together."""
         read = [sources_of(block, self.derived) & self.sources.keys() for block in made.blocks]
         named = tuple(tuple(sorted(n for n in names if self.sources[n].watermarks)) for names in read)
         return least(formulas) if len(set(named)) == 1 else UnionMinimum(tuple(formulas), named, place)
 
     def of_output(self, user: RelationId, block: Block, expression: Expression) -> Formula | None:
-        """The frontier of an output of a block, which makes the relation or view `user`."""
+        """Return the frontier of an output of a block; `user` is the relation or view that the block computes."""
         rising = expression.monotone
         if rising is None:
             return None
@@ -103,24 +102,25 @@ class Frontiers:
         limits = [self.limit(block, start, i) for start in starts]
         known = [limit for limit in limits if limit is not None]
         met = least(known) if known and len(known) == len(limits) else None
-        if each.arrival:  # it comes with changes of the others alone
-            return None if met is None else raised(met, rising.steps)
+        if each.arrival:  # result rows arrive only with changes of the other inputs
+            return None if met is None else lift(met, rising.steps)
         own = self.of(each.relation, name)
         if own is None or (starts and met is None and not self.unbounded):
             return None
         if not starts:
-            return raised(own, rising.steps)
-        return raised(RetainedMinimum(own, met, user, each.relation, name, kept_key(user, i, block)), rising.steps)
+            return lift(own, rising.steps)
+        return lift(RetainedMinimum(own, met, user, each.relation, name, kept_key(user, i, block)), rising.steps)
 
     def _changed(self, block: Block, start: int, i: str) -> Formula | None:
-        """Below which time of column `i` changes of input `start` change no row of a block."""
+        """Return the time of column `i` below which changes of input `start` change no row of a block."""
         each = block.inputs[start]
         return self.of(each.relation, dict(each.columns)[i]) if input_of(i) == start else self.limit(block, start, i)
 
-    def ways(self, made: Derived, names: Iterable[str]) -> list[dict[str, Formula]]:
-        """Below which times the input of a derived relation changes no more, by column, in each way that it changes.
+    def change_sources(self, made: Derived, names: Iterable[str]) -> list[dict[str, Formula]]:
+        """Return the frontiers of the input of a derived relation by column, for each source of its changes.
 
-        It is one way if some column tells that of all changes; else changes of each input of the join are one.
+        There is one source of changes if some column has a frontier for all changes; otherwise each input of the join
+        is one.
         """
         known = {name: below for name in names if (below := self.of_input(made, name)) is not None}
         if known or len(made.blocks) > 1:
@@ -129,22 +129,22 @@ class Frontiers:
         rising = [(name, r) for name, e in block.outputs if name in names and (r := e.monotone) is not None]
         starts = [start for start, each in enumerate(block.inputs) if not each.arrival]
         changed = [[(name, self._changed(block, start, r.column), r.steps) for name, r in rising] for start in starts]
-        return [{name: raised(below, steps) for name, below, steps in way if below} for way in changed]
+        return [{name: lift(below, steps) for name, below, steps in way if below} for way in changed]
 
     def limit(self, block: Block, start: int, i: str) -> Formula | None:
-        """Up to which time of column `i` rows can be met by changes of input `start` no more."""
+        """Return the time of column `i` below which changes of input `start` look up no rows; None if unbounded."""
         if block.inputs[start].relation == UNIT:
             return None
         bounds = self._bounds_below(block, self._there(block, (start, input_of(i)))).get((i, start), ())
         names = dict(block.inputs[start].columns) if bounds else {}
-        reached = ((self._reach(block.inputs[start], names[earlier]), steps) for earlier, steps in bounds)
-        formulas = [raised(frontier, steps) for frontier, steps in reached if frontier is not None]
+        reached = ((self.lookup_frontier(block.inputs[start], names[earlier]), steps) for earlier, steps in bounds)
+        formulas = [lift(frontier, steps) for frontier, steps in reached if frontier is not None]
         return greatest(formulas) if formulas else None
 
     def _bounds_below(
         self, block: Block, there: frozenset[int]
     ) -> Mapping[tuple[str, int], Sequence[tuple[str, Steps]]]:
-        """The bounds in rows of a block by the later column and the input of the earlier one."""
+        """Return the bounds in rows of a block, by the later column and the input of the earlier column."""
         if (id(block), there) not in self._below:
             found: dict[tuple[str, int], list[tuple[str, Steps]]] = {}
             for (later, earlier), steps in self.bounds(block, there).items():
@@ -153,9 +153,9 @@ class Frontiers:
         return self._below[id(block), there]
 
     def bounds(self, block: Block, inputs: Iterable[int]) -> Distances:
-        """The bounds in rows of a block that have rows of some inputs; also those that come from how inputs are made.
+        """Return the bounds in rows of a block in which some inputs have a row, including bounds within those inputs.
 
-        The ON of an input with a mode holds where that has a row, and says nothing of other rows.
+        The ON of an input with a mode holds only in rows in which that input has a row.
         """
         there = self._there(block, inputs)
         if (id(block), there) not in self._bounds:
@@ -170,7 +170,7 @@ class Frontiers:
         return self._bounds[id(block), there]
 
     def _there(self, block: Block, inputs: Iterable[int]) -> frozenset[int]:
-        """The inputs that have a row where some do: those without which there is none, and whose times are compared."""
+        """Return the inputs that have a row where `inputs` do: inner and semi ones, and those that are compared."""
         if id(block) not in self._always:
             inner = {at for at, each in enumerate(block.inputs) if each.mode in ("inner", "semi")}
             self._always[id(block)] = block, _with_compared(block, inner)
@@ -183,7 +183,7 @@ class Frontiers:
         return self._rows[known]
 
     def _within(self, made: Derived) -> Distances:
-        """How far two columns of a row of a relation can be apart where neither is NULL: as in each of its blocks."""
+        """Return how far apart two columns of a row can be if neither is NULL: the loosest bound over its blocks."""
         if made.operation.changes_at_any_time or not made.blocks:
             return {}
         found: list[Distances] = []
@@ -213,11 +213,12 @@ class Frontiers:
                 result[pair] = loosest
         return result
 
-    def again(self, block: Block, at: int) -> list[dict[str, Formula]]:
-        """Of an input that is asked whether it has rows of a key: below which times no change has the key of a row.
+    def key_frontier(self, block: Block, at: int) -> list[dict[str, Formula]]:
+        """Return the times below which no change of an input has the key of a retained row, if its mode tests keys.
 
-        Its own changes ask that too, so a row is needed until no other one of its key can come, or go. If rows of
-        another input have a match status, it is needed as long as those that could be its partners can be met.
+        Changes of the input itself test the key, too: a row is needed until no other row of its key can be inserted or
+        deleted. If left rows have a match status, a row is needed as long as a left row that it matches can be looked
+        up.
         """
         each = block.inputs[at]
         names = dict(each.columns)
@@ -227,62 +228,62 @@ class Frontiers:
             for (later, earlier), steps in self.bounds(block, (at,)).items():
                 met = self.limit(block, at, earlier) if later in names and earlier in others else None
                 if met is not None:
-                    found.setdefault(names[later], []).append(raised(met, steps))
+                    found.setdefault(names[later], []).append(lift(met, steps))
             return [{name: greatest(formulas) for name, formulas in found.items()}]
         rising = [r for p in each.on if p.equality is not None and (r := p.equality[1].monotone) is not None]
         least_of = {names[r.column]: (*r.steps, *back) for r in rising if (back := r.least()) is not None}
         return [
-            {name: raised(way[name], simplified(steps)) for name, steps in least_of.items() if name in way}
+            {name: lift(way[name], simplified(steps)) for name, steps in least_of.items() if name in way}
             for way in self._changes(each.relation, least_of.keys())
         ]
 
     def _changes(self, relation: RelationId, names: Iterable[str]) -> list[dict[str, Formula]]:
-        """Below which times no change of a relation comes, by column, in each way that it changes."""
+        """Return the frontiers of a relation by column, for each source of its changes."""
         made = self.derived.get(relation)
         if made is not None:
             return made.operation.change_frontiers(self, made, names)
         return [{name: below for name in names if (below := self.of(relation, name)) is not None}]
 
-    def _reach(self, each: Input, name: str) -> Formula | None:
-        """The frontier of the changes of an input that rows which are there already can meet.
+    def lookup_frontier(self, each: Input, name: str) -> Formula | None:
+        """Return the frontier of those changes of an input that can match retained rows.
 
-        Of rows of one input that have a partner, these are the changes of the partners: the row itself comes with its
-        own. A row of a join may come with another input of the join.
+        If the input is the relation of matched left rows, these are the changes of the matches: a change of the left
+        row arrives with its own row.
         """
         made = self.derived.get(each.relation)
-        if made is not None and each.partners and each.partners == len(made.blocks[0].inputs) - 1:
+        if made is not None and each.match_inputs and each.match_inputs == len(made.blocks[0].inputs) - 1:
             (inner,) = made.blocks
             rising = dict(inner.outputs)[name].monotone
-            starts = range(len(inner.inputs) - each.partners, len(inner.inputs))
+            starts = range(len(inner.inputs) - each.match_inputs, len(inner.inputs))
             met = [] if rising is None else [self.limit(inner, start, rising.column) for start in starts]
             formulas = [formula for formula in met if formula is not None]
-            if rising is not None and len(formulas) == each.partners:
-                return raised(least(formulas), rising.steps)
+            if rising is not None and len(formulas) == each.match_inputs:
+                return lift(least(formulas), rising.steps)
         return self.of(each.relation, name)
 
     def is_known(self, relation: RelationId, name: str) -> bool:
-        """Whether a column of a relation is never NULL: an event time, which rows on time have, or made from one."""
+        """Return whether a column is never NULL: an event time of on-time rows, or computed from one."""
         if is_on_time(relation):
             return name in self.sources[source_of(relation)].watermarks
         made = self.derived.get(relation)
         return made is not None and made.operation.is_never_null(self, made, name)
 
     def is_final(self, block: Block, i: str) -> bool:
-        """Whether a column of a block tells of every row when it can change no more: a time with a frontier."""
+        """Return whether every row of a block is final once the frontier of this column has passed its time."""
         each = block.inputs[input_of(i)]
         return self._is_known_output(block, column(i, each.type_of(dict(each.columns)[i]))) and self.is_timed(block, i)
 
     def is_timed(self, block: Block, i: str) -> bool:
-        """Whether a column of a block is a time with a frontier: a row that has one is final once it has passed."""
+        """Return whether a column of a block is a time with a frontier: a row in which it is not NULL becomes final."""
         each = block.inputs[input_of(i)]
         kind = each.type_of(dict(each.columns)[i])
         is_time = pa.types.is_timestamp(kind) or pa.types.is_date32(kind) or pa.types.is_integer(kind)
         return is_time and self.of_output(UNIT, block, column(i, kind)) is not None  # the same for any user
 
     def covering(self, relation: RelationId, names: Sequence[str]) -> list[str]:
-        """Some of a relation's columns, such that every row has one that is not NULL; empty if there are none such.
+        """Return some of these columns, such that one of them is not NULL in every row; empty if there are none.
 
-        Rows of a FULL join have a time of the left side or of the right one, and neither column is always known.
+        In a FULL join, rows have a time of the left or of the right side, and either column can be NULL.
         """
         made = self.derived.get(relation)
         if made is None or made.operation.changes_at_any_time or made.operation.combines_rows:
@@ -297,7 +298,7 @@ class Frontiers:
         return list(found)
 
     def is_known_input(self, made: Derived, name: str) -> bool:
-        """Whether a column of what a derived relation is made from is never NULL."""
+        """Return whether a column of the input of a derived relation is never NULL."""
         found = [(block, dict(block.outputs).get(name)) for block in made.blocks]
         return all(e is not None and self._is_known_output(block, e) for block, e in found)
 
@@ -310,14 +311,14 @@ class Frontiers:
         return each.mode == "inner" and (tested or self.is_known(each.relation, dict(each.columns)[i]))
 
     def has_time(self, block: Block, inputs: Iterable[int], i: str) -> bool:
-        """Whether column `i` is not NULL in rows of a block that have rows of some inputs: it is compared, or never."""
+        """Return whether column `i` is not NULL in rows of a block in which `inputs` have a row."""
         there = self._there(block, inputs)
         if (id(block), there) not in self._timed:
             self._timed[id(block), there] = set(self._compared_times(block, there))
         return i in self._timed[id(block), there] or self._is_known_column(block, i)
 
     def _compared_times(self, block: Block, there: Collection[int]) -> Iterator[str]:
-        """The columns that conditions compare in rows of a block that have rows of these inputs: they are not NULL."""
+        """Yield the columns that conditions compare in rows in which these inputs have a row: they are not NULL."""
         for p in _conditions(block, there):
             for bound in p.bounds:
                 for one, two in permutations((bound.later.columns[0], bound.earlier.columns[0])):
@@ -330,7 +331,7 @@ class Frontiers:
 
 
 def _with_compared(block: Block, inputs: Iterable[int]) -> frozenset[int]:
-    """Some inputs, and those whose times are compared where these have a row."""
+    """Return inputs, and those whose times are compared where these have a row."""
     found, added = set(inputs), _compared(block.predicates)
     added |= found
     while added:
@@ -340,18 +341,18 @@ def _with_compared(block: Block, inputs: Iterable[int]) -> frozenset[int]:
 
 
 def _compared(predicates: Iterable[Predicate]) -> set[int]:
-    """The inputs whose times are compared by conditions, so that they have a row."""
+    """Return the inputs whose times conditions compare, so that they have a row."""
     bounds = [bound for p in predicates if not p.null_safe for bound in p.bounds]
     return {input_of(each.columns[0]) for bound in bounds for each in (bound.later, bound.earlier)}
 
 
 def _conditions(block: Block, there: Collection[int]) -> list[Predicate]:
-    """The conditions that hold in rows of a block that have rows of these inputs."""
+    """Return the conditions that hold in rows of a block in which these inputs have a row."""
     return [*block.predicates, *(p for at in sorted(there) for p in block.inputs[at].on)]
 
 
 def kept_key(user: RelationId, i: str, block: Block) -> str:
-    """What identifies a column of a block, by what is computed there."""
+    """Return the identity of a column of a block, which depends on the computation only."""
     return hashlib.blake2b(f"{user} {i} {block.text}".encode(), digest_size=8).hexdigest()
 
 
@@ -360,7 +361,7 @@ def _is_padding(expression: Expression) -> bool:
 
 
 def _is_on_pairs(predicate: Predicate, own: Collection[str]) -> bool:
-    """Whether a condition besides equalities reads columns of an input and of another."""
+    """Return whether a condition other than an equality reads columns of an input and of another one."""
     read = [i in own for i in predicate.expression.columns]
     return predicate.equality is None and any(read) and not all(read)
 

@@ -1,8 +1,8 @@
-"""Watermarks that queries impose on the streams they read (IMPOSE_ORDER), beside those that sources declare.
+"""Watermarks that queries declare for streams (IMPOSE_ORDER), in addition to those of sources.
 
-A source has one set of watermarks. If it declares none, the first view that imposes an order decides for all that do:
-they read the same rows on time. Views that impose none read every row, as before. A view that asks for
-another column or lag is refused: what is late for one and not for the other would need two copies of the state.
+A source has one set of watermarks. If it declares none, the first view with IMPOSE_ORDER decides for all such views:
+they leave out the same late rows. Other views read every row. A view with another column or lag is refused: rows that
+are late for only one of the views would need a second copy of the state.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ Imposers = dict[str, str]
 
 
 def imposing_scans(node: Node) -> Iterator[Scan]:
-    """The scans of a tree that impose an order."""
+    """Yield the scans of a tree that impose an order."""
     if isinstance(node, Scan):
         yield from (node,) if node.imposed else ()
         return
@@ -29,7 +29,7 @@ def imposing_scans(node: Node) -> Iterator[Scan]:
 
 
 def with_imposed(sources: Mapping[str, Source], view: str, root: Node, imposers: Imposers) -> dict[str, Source]:
-    """The sources with the watermarks that a view's query imposes; `imposers` notes who was first."""
+    """Add the watermarks that the query of a view imposes to the sources; `imposers` records the first view."""
     result = dict(sources)
     for scan in imposing_scans(root):
         source, asked = result.get(source_of(scan.relation)), dict(scan.imposed)
@@ -50,12 +50,12 @@ def with_imposed(sources: Mapping[str, Source], view: str, root: Node, imposers:
 
 
 def _reason(relation: RelationId, source: Source | None) -> str:
-    """Why rows have no order that could be imposed."""
+    """Return why no order can be imposed on a relation."""
     if source is not None:
         return "rows of a table are replaced, whatever their time"
     if isinstance(relation, SideOutput):
-        return "its rows are recorded as they come, in no order of event time"
-    return f"`{relation}` has an index, and is read as it is kept"
+        return "its rows are stored in order of arrival, not of event time"
+    return f"`{relation}` has an index, and is not inlined"
 
 
 def _conflict(source: Source, view: str, asked: Mapping[str, int], first: str | None) -> DefinitionConflict:
@@ -70,5 +70,5 @@ def _conflict(source: Source, view: str, asked: Mapping[str, int], first: str | 
     return DefinitionConflict(
         f"`{view}` imposes another order on `{source.name}` than {by} does",
         detail=f"stored: {there}; given: {here} (of timestamps in microseconds)",
-        hint=f"impose the same, or CREATE a second STREAM on the data of `{source.name}` for the other order",
+        hint=f"use the same order, or CREATE a second STREAM on the data of `{source.name}` for the other order",
     )

@@ -1,8 +1,8 @@
-"""Output watermarks: below which time no change of a view's column comes any more, as formulas.
+"""Output watermarks: the time below which a column of a view no longer changes, as formulas.
 
-For a column of a join that is the least of what was received for it, and of the column in the rows that are still kept.
-An aggregate has watermarks at the bounds of its groups alone. A view that waits is held by the changes that are not out
-yet, too: by the oldest of them, and not below what the gate tells of the times that can still be there.
+For a column of a join, it is the minimum of the watermarks of its inputs and of the column in the retained rows. For an
+aggregate, only grouping columns have a watermark. In a view with an emit policy, pending changes count, too: the
+oldest of them, which is not below the limit that follows from the gate.
 """
 
 from __future__ import annotations
@@ -18,20 +18,20 @@ from rejoinder.plan.join.block_bounds import tightest
 from rejoinder.plan.join.join_graph import input_of
 from rejoinder.plan.rounds.program import Gate, Program
 from rejoinder.plan.time.frontier import Frontiers, kept_key
-from rejoinder.watermarks.formula import Formula, RetainedMinimum, Watermark, least, raised
+from rejoinder.watermarks.formula import Formula, RetainedMinimum, Watermark, least, lift
 
 Outputs = Mapping[str, Formula]
 
 
 def outputs_of(program: Program) -> dict[str, Outputs]:
-    """The watermarks of the columns that have one, by view; of a window, that of its start."""
+    """Return the watermarks of columns by view; for a window, that of its start."""
     frontiers = Frontiers(program.sources, program.relations, unbounded=True)
     return {view: dict(_of_view(program, view, frontiers)) for view in program.views}
 
 
 def _of_view(program: Program, view: str, frontiers: Frontiers) -> Iterator[tuple[str, Formula]]:
     block, gates = program.views[view], program.gates_of(view)
-    if any(gate.limit is None for gate in gates):  # of who waits for the clock, nothing is known
+    if any(gate.limit is None for gate in gates):  # EMIT EVERY: event times do not follow from the clock
         return
     for name, expression in block.outputs:
         found = None if name in (EMIT_AT, GATE) else frontiers.of_output(ViewRows(view), block, expression)
@@ -43,29 +43,29 @@ def _of_view(program: Program, view: str, frontiers: Frontiers) -> Iterator[tupl
 
 
 def _waiting(gate: Gate, block: Block, expression: Expression, derived: Mapping[RelationId, Derived]) -> Formula | None:
-    """What a gate tells of a column of the rows that wait there: they are not below it. None: nothing."""
-    rising, release = expression.monotone, dict(block.outputs)[EMIT_AT].monotone
+    """Return a time below which no pending row has this column, by the limit of the gate; None if there is none."""
+    rising, emit_time = expression.monotone, dict(block.outputs)[EMIT_AT].monotone
     assert rising is not None and gate.limit is not None
-    if gate.partner and isinstance(gate.limit, Watermark):
-        return _by_partner(gate.limit, block, rising)
-    if release is None:
+    if gate.awaits_match and isinstance(gate.limit, Watermark):
+        return _by_match(gate.limit, block, rising)
+    if emit_time is None:
         return None
     limits = []
-    for one, other in _together(block, rising, release, derived):
+    for one, other in _together(block, rising, emit_time, derived):
         back = other.least()
         if back is None:
             return None
-        limits.append(raised(gate.limit, simplified((*shift(1), *back, *one.steps))))
+        limits.append(lift(gate.limit, simplified((*shift(1), *back, *one.steps))))
     return least(limits) if limits else None
 
 
-def _by_partner(limit: Watermark, block: Block, rising: Monotone) -> Formula | None:
-    """Of rows that wait for a partner: no condition that compares the column with the partner's time has ended them."""
+def _by_match(limit: Watermark, block: Block, rising: Monotone) -> Formula | None:
+    """Return the same for rows without a match: no bound by the time of the other side has passed them."""
     for each in block.inputs:
         times = [i for i, name in each.columns if _is_clock(each.relation, name, limit)]
         for (later, earlier), steps in tightest(each.on).items():
             if later == rising.column and earlier in times:
-                return raised(limit, simplified((*steps, *rising.steps)))
+                return lift(limit, simplified((*steps, *rising.steps)))
     return None
 
 
@@ -76,9 +76,9 @@ def _is_clock(relation: RelationId, name: str, limit: Watermark) -> bool:
 def _together(
     block: Block, one: Monotone, other: Monotone, derived: Mapping[RelationId, Derived]
 ) -> list[tuple[Monotone, Monotone]]:
-    """A column and the release of its row as values that rise with one column, wherever they come from; else nothing.
+    """Return a column and the emit time of its row as functions of one common column; empty if there is none.
 
-    Two keys of a group may be made from one column of its rows, as the bounds of a window are.
+    Two keys of a group may be computed from one column of its rows, like the start and end of a window.
     """
     if one.column == other.column:
         return [(one, other)]

@@ -1,7 +1,7 @@
-"""Retention: how long rows of an arrangement are kept, and which views read their sources on time because of that.
+"""Retention: when rows of an arrangement expire, and which views therefore read their sources without late rows.
 
-An arrangement is shared. A row of it may be forgotten when no user can meet it any more: each has limits on columns of
-times, of which one is enough. One user that may ask for any row keeps them all.
+An arrangement is shared. A row expires when no user needs it any more. Each user has bounds on time columns; the first
+bound that passes a row is enough. A user without bounds keeps all rows.
 """
 
 from __future__ import annotations
@@ -16,71 +16,72 @@ from rejoinder.ir.catalog import Source
 from rejoinder.ir.expression import Expression
 from rejoinder.ir.identities import RelationId, all_rows
 from rejoinder.ir.nodes import Or
-from rejoinder.plan.blocks.normal_form import Block, Derived, Normalised
+from rejoinder.plan.blocks.normal_form import Block, Derived, Normalized
 from rejoinder.plan.physical.arrangement import Arrangement
-from rejoinder.plan.physical.retention_bound import Limit, Retention
+from rejoinder.plan.physical.retention_bound import Retention, RetentionBound
 from rejoinder.plan.time.bound_hints import missing_edit, named
 from rejoinder.plan.time.frontier import Frontiers
 from rejoinder.watermarks.formula import Watermark, least
 
-Limits = tuple[Limit, ...]
-"""What one user says about the rows that it asks for no more: one limit of them is enough."""
+Bounds = tuple[RetentionBound, ...]
+"""The bounds of one use: a row is no longer needed once one of them has passed it."""
 
 _DAY = 86_400_000_000
 
-Uses = Sequence[Limits]
-"""The ways in which one user asks for rows: it asks for a row as long as it does in one of them."""
+Uses = Sequence[Bounds]
+"""The uses of one user: it needs a row as long as one use does."""
 
 
 class Retentions:
-    """Collects what each user of an arrangement asks for."""
+    """Collects which rows each user of an arrangement needs."""
 
     def __init__(self, frontiers: Frontiers) -> None:
         self.frontiers = frontiers
-        self._uses: dict[str, list[Limits]] = {}
+        self._uses: dict[str, list[Bounds]] = {}
         self._conditions: dict[str, dict[str, Expression | None]] = {}
 
-    def note(self, arrangement: Arrangement, uses: Uses | None, condition: Expression | None = None) -> None:
-        """Note a user, for each of its uses by which limits it asks for a row no more. None: it may ask for any.
+    def add_user(self, arrangement: Arrangement, uses: Uses | None, condition: Expression | None = None) -> None:
+        """Add a user with the bounds of each of its uses; None: it may need any row.
 
-        It asks only for rows for which the `condition` on columns of the arrangement is true; None: for all.
+        It needs only rows that satisfy the `condition` on columns of the arrangement; None: all.
         """
         self._uses.setdefault(arrangement.id, []).extend(uses or [()])
         self._conditions.setdefault(arrangement.id, {})["" if condition is None else condition.key] = condition
 
-    def met(self, block: Block, start: int, at: int) -> Uses:
-        """Below which times rows of input `at` are met no more by changes of input `start`."""
+    def for_lookup(self, block: Block, start: int, at: int) -> Uses:
+        """Return the bounds of rows of input `at` that changes of input `start` look up."""
         found = [(i, name, self.frontiers.limit(block, start, i)) for i, name in block.inputs[at].columns]
         both, has_time = (start, at), self.frontiers.has_time
-        return [tuple(Limit(name, below, not has_time(block, both, i)) for i, name, below in found if below)]
+        return [tuple(RetentionBound(name, below, not has_time(block, both, i)) for i, name, below in found if below)]
 
-    def again(self, block: Block, at: int) -> Uses:
-        """Below which times rows of input `at`, which is asked for keys, share theirs with no change of it."""
+    def for_key(self, block: Block, at: int) -> Uses:
+        """Return the bounds of rows of input `at` whose keys its own changes test."""
         ids, has_time = {name: i for i, name in block.inputs[at].columns}, self.frontiers.has_time
         return [
-            tuple(Limit(name, below, not has_time(block, (at,), ids[name])) for name, below in way.items())
-            for way in self.frontiers.again(block, at)
+            tuple(RetentionBound(name, below, not has_time(block, (at,), ids[name])) for name, below in way.items())
+            for way in self.frontiers.key_frontier(block, at)
         ]
 
-    def own(self, relation: RelationId, names: list[str]) -> Uses:
-        """Below which times a relation changes no more."""
+    def for_relation(self, relation: RelationId, names: list[str]) -> Uses:
+        """Return the bounds of a relation that is kept as long as it can change."""
         found = {name: self.frontiers.of(relation, name) for name in names}
         known = self.frontiers.is_known
-        return [tuple(Limit(name, below, not known(relation, name)) for name, below in found.items() if below)]
+        return [tuple(RetentionBound(name, below, not known(relation, name)) for name, below in found.items() if below)]
 
-    def made(self, derived: Derived) -> Uses:
-        """The times below which the state of a derived relation's operation is no longer needed."""
+    def for_input(self, derived: Derived) -> Uses:
+        """Return the bounds of the state of a derived relation's operation."""
         operation, frontiers = derived.operation, self.frontiers
         names = _finest(derived, operation.expiry_columns(derived))
         return [
             tuple(
-                Limit(name, below, not operation.is_never_null(frontiers, derived, name)) for name, below in way.items()
+                RetentionBound(name, below, not operation.is_never_null(frontiers, derived, name))
+                for name, below in way.items()
             )
             for way in operation.expiry(frontiers, derived, names)
         ]
 
     def of(self, arrangement: Arrangement) -> Retention | None:
-        """How long rows of an arrangement are kept; None: for ever."""
+        """Return when rows of an arrangement expire; None: never."""
         uses = self._uses.get(arrangement.id, [()])
         if not all(uses):
             return None
@@ -89,7 +90,7 @@ class Retentions:
         return Retention(_together(uses), condition, parts)
 
     def _condition(self, arrangement: Arrangement) -> Expression | None:
-        """Which rows somebody asks for; None: all. Where one throws, the row is left to who asks."""
+        """Return the condition of rows that some user needs; None: all. A condition that can fail keeps all rows."""
         asked = [condition for _, condition in sorted(self._conditions.get(arrangement.id, {}).items())]
         known = [condition for condition in asked if condition is not None and not condition.can_fail]
         if not known or len(known) < len(asked):
@@ -101,7 +102,7 @@ class Retentions:
 
 
 def _finest(derived: Derived, names: Sequence[str]) -> list[str]:
-    """Of columns that rise with the same one, such as both ends of a window, the one that tells most of it."""
+    """Of columns that are monotone in the same one, such as both ends of a window, return the most precise."""
     found: dict[tuple[str | None, ...], list[tuple[float, str]]] = {}
     for name in names:
         made = [dict(block.outputs)[name].monotone for block in derived.blocks]
@@ -111,33 +112,33 @@ def _finest(derived: Derived, names: Sequence[str]) -> list[str]:
     return [min(same, key=lambda each: each[0])[1] for same in found.values()]
 
 
-def _together(uses: Sequence[Limits]) -> tuple[Limits, ...]:
-    """What users say together, in few words: those with a limit on the same column alone are one.
+def _together(uses: Sequence[Bounds]) -> tuple[Bounds, ...]:
+    """Combine the bounds of users: those with a single bound on the same column become one.
 
-    A user with all the limits of another one adds nothing: it asks for no row that the other does not ask for.
+    A user that has all bounds of another one adds nothing: it needs no row that the other does not need.
     """
-    alone: dict[str, list[Limit]] = {}
+    alone: dict[str, list[RetentionBound]] = {}
     for limits in uses:
         if len(limits) == 1:
             alone.setdefault(limits[0].column, []).append(limits[0])
-    found: list[Limits] = [
-        (Limit(name, least([limit.below for limit in limits]), any(limit.keeps_nulls for limit in limits)),)
+    found: list[Bounds] = [
+        (RetentionBound(name, least([limit.below for limit in limits]), any(limit.keeps_nulls for limit in limits)),)
         for name, limits in alone.items()
     ]
     found += dict.fromkeys(limits for limits in uses if len(limits) > 1)
     return tuple(limits for limits in found if not any(set(other) < set(limits) for other in found))
 
 
-def is_timed(normal: Normalised, sources: Mapping[str, Source], relations: Mapping[RelationId, Derived]) -> bool:
-    """Whether a view keeps something, and all that it keeps is bounded in time if it reads its sources on time."""
+def is_timed(normal: Normalized, sources: Mapping[str, Source], relations: Mapping[RelationId, Derived]) -> bool:
+    """Return whether a view has state, and all of it is bounded in time if late rows are left out."""
     kept = list(_kept(normal, sources, relations))
     return bool(kept) and all(is_bounded for _, _, is_bounded in kept)
 
 
 def refuse_unbounded(
-    normal: Normalised, sources: Mapping[str, Source], relations: Mapping[RelationId, Derived]
+    normal: Normalized, sources: Mapping[str, Source], relations: Mapping[RelationId, Derived]
 ) -> None:
-    """Refuse a view that would have to keep rows for ever, naming them and the condition that is missing."""
+    """Raise `Unsupported` if a view would keep rows for ever; the error names the rows and the missing condition."""
     kept = list(_kept(normal, sources, relations))
     for rows, changes, is_bounded in kept:
         if not is_bounded:
@@ -145,18 +146,18 @@ def refuse_unbounded(
             raise _kept_for_ever(rows, changes, edit)
     if not kept:
         raise Unsupported(
-            "EMIT FINAL of a query that keeps nothing is not supported",
-            detail="its rows are final when they come",
-            hint="leave EMIT FINAL out",
+            "EMIT FINAL of a query without state is not supported",
+            detail="its rows are final when they arrive",
+            hint="remove EMIT FINAL",
         )
 
 
 def refuse_unfinished(
-    normal: Normalised, sources: Mapping[str, Source], relations: Mapping[RelationId, Derived]
+    normal: Normalized, sources: Mapping[str, Source], relations: Mapping[RelationId, Derived]
 ) -> None:
-    """Refuse EMIT FINAL of groups by a window if a join below can change them after the window.
+    """Raise `Unsupported` for EMIT FINAL of groups by a window if a join below can change them after the window.
 
-    Groups of versions are not refused: they wait for all watermarks.
+    Groups of versions are supported: they are emitted when all watermarks have passed.
     """
     if not any(made.operation.changes_at_any_time for made in normal.derived.values()):
         for rows, changes, is_bounded in _kept(normal, sources, relations):
@@ -180,9 +181,9 @@ def _kept_for_ever(rows: RelationId, changes: RelationId, edit: str) -> Unsuppor
 
 
 def _kept(
-    normal: Normalised, sources: Mapping[str, Source], relations: Mapping[RelationId, Derived]
+    normal: Normalized, sources: Mapping[str, Source], relations: Mapping[RelationId, Derived]
 ) -> Iterator[tuple[RelationId, RelationId, bool]]:
-    """What a view keeps: rows of a relation, for changes of another one; and whether that is bounded in time."""
+    """Yield the state of a view: rows of a relation, kept for changes of another one; and whether it is bounded."""
     frontiers = Frontiers(sources, {**relations, **normal.derived})
     for block in (normal.block, *(block for derived in normal.derived.values() for block in derived.blocks)):
         for at, each in enumerate(block.inputs):
@@ -195,7 +196,7 @@ def _kept(
                     yield all_rows(each.relation), all_rows(other.relation), is_bounded
             if each.mode != "inner" and not each.arrival:
                 ids = {name: i for i, name in each.columns}
-                ways = frontiers.again(block, at)
+                ways = frontiers.key_frontier(block, at)
                 is_bounded = all(any(frontiers.has_time(block, (at,), ids[name]) for name in way) for way in ways)
                 yield all_rows(each.relation), all_rows(each.relation), is_bounded
     for derived in normal.derived.values():
@@ -207,17 +208,17 @@ def _kept(
                 yield derived.id, derived.id, is_bounded
 
 
-def retained_limits(source: Source) -> list[Limit]:
-    """Until when rows of a source are kept because it says RETAIN: for each event time, so long after its watermark."""
+def retained_bounds(source: Source) -> list[RetentionBound]:
+    """Return the bounds of RETAIN INTERVAL …: for each event time, that long behind its watermark."""
     assert source.retained is not None
     result = []
     for name in source.watermarks:
         is_date = pa.types.is_date(source.schema.field(name).type)
         amount = -(-source.retained // _DAY) if is_date else source.retained
-        result.append(Limit(name, Watermark(source.name, name, amount)))
+        result.append(RetentionBound(name, Watermark(source.name, name, amount)))
     return result
 
 
 def on_time(sources: Mapping[str, Source]) -> frozenset[str]:
-    """The sources that can be read on time: rows of a table are replaced, whatever their time."""
+    """Return the sources that can have late rows. Rows of a table are replaced whatever their time."""
     return frozenset(s.name for s in sources.values() if s.watermarks and s.kind != "table")

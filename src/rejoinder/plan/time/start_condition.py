@@ -1,4 +1,4 @@
-"""A start in event time: which rows of a source are not below it, as a condition, and who holds all of them."""
+"""STARTING AT an event time: the condition on rows of a source, and whether retained rows include all of them."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ _DAY = 86_400_000_000
 
 
 def clock_columns(source: Source) -> tuple[str, ...]:
-    """The event-time columns of a source that are timestamps or dates."""
+    """Return the event-time columns of a source that are timestamps or dates."""
     kinds = {name: source.schema.field(name).type for name in source.watermarks}
     return tuple(name for name, kind in kinds.items() if pa.types.is_timestamp(kind) or pa.types.is_date(kind))
 
 
 def not_before(source: Source, micros: int) -> Expression | None:
-    """The condition that no event time of a row is below a time; a date counts from its first moment."""
+    """Return the condition that no event time of a row is below a time; a date starts at midnight."""
     found = []
     for name in clock_columns(source):
         time = Literal(_EPOCH + timedelta(microseconds=micros), pa.timestamp("us"))
@@ -32,7 +32,7 @@ def not_before(source: Source, micros: int) -> Expression | None:
 
 
 def covers_time(source: Source, column: str, bound: int, micros: int | None) -> bool:
-    """Whether rows with a column not below `bound`, in its own unit, are all rows since a time."""
+    """Return whether the rows with `column >= bound`, in the unit of the column, include all rows since a time."""
     if micros is None or column not in clock_columns(source):
         return False
     is_date = pa.types.is_date(source.schema.field(column).type)

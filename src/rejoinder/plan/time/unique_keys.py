@@ -1,7 +1,7 @@
-"""Which columns no two rows of a query have in common, as far as its text proves it.
+"""Unique keys of a query that follow from its text.
 
-A key is a set of identifiers; NULL counts as a value like any other. What is not proven may still be true: a stream
-whose ids happen to differ, say. Cost: one pass over the tree, and as many keys as inputs have in combination.
+A key is a set of column ids; NULL is a value. A key that cannot be proven may still be unique in the data, such as the
+ids of a stream. Cost: one pass over the tree, and as many keys as the combinations of those of its inputs.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from rejoinder.ir.logical import (
     Aggregate,
     Arrival,
     AtMostOne,
+    Current,
     Distinct,
     Enrich,
     Expand,
@@ -37,7 +38,7 @@ Ids = frozenset[str]
 
 
 def is_unique(query: Query, names: Sequence[str], catalog: Catalog) -> bool:
-    """Whether the result of a query has at most one row for all values of some of its columns."""
+    """Return whether some columns are a unique key of a query."""
     outputs = dict(query.outputs)
     ids = frozenset(outputs[name].columns[0] for name in names if outputs[name].is_column)
     return any(key <= ids for key in _keys(query.root, catalog))
@@ -49,7 +50,7 @@ def _keys(node: Node, catalog: Catalog) -> list[Ids]:
             source = catalog.find(str(node.relation))
             named = source.primary_key if isinstance(source, Source) and source.kind == "table" else ()
             return [frozenset(i for i, name in node.columns if name in named)] if named else []
-        case Filter() | Validity() | Session() | Enrich() | WindowCalls():
+        case Filter() | Validity() | Session() | Current() | Enrich() | WindowCalls():
             return _keys(node.input, catalog)
         case Project():
             return [key for inner in _keys(node.input, catalog) for key in _renamed(inner, node)]

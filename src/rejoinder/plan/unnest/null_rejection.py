@@ -49,7 +49,7 @@ def _rejects_padding(condition: Expression, types: Types) -> bool:
     if not isinstance(call, Call) or call.operation.name not in _SIGNS:
         return False
     if condition.can_fail and call.operation.name == "=":
-        return False  # the side of a key is evaluated for rows without a partner, too
+        return False  # the side of a key is evaluated for rows without a match, too
     sides = [Expression(part) for part in call.parts]
     values = [value_on_nulls(side, types) for side in sides if side.columns and types.keys() >= set(side.columns)]
     return any(value is not None and not value.is_valid for value in values)

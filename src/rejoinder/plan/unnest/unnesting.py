@@ -347,7 +347,7 @@ class _Pulling:
         return self.outer.keys() >= set(link.expression.columns)
 
     def _sides(self, link: Predicate) -> tuple[Expression, Expression] | None:
-        """The sides of an equality of the two queries, that of the outer query first; None: it is no such link."""
+        """The sides of an equality of the two queries, that of the outer query first; None if it is not one."""
         if link.equality is None:
             return None
         for ours, theirs in (link.equality, link.equality[::-1]):

@@ -235,5 +235,5 @@ def take_emit_time(query: Query, clause: Clause) -> Query:
             detail=clause.argument,
             hint="use an event-time column, or the end of a window: WINDOW_END(w)",
         )
-    release = time if name == _END else after(time)
-    return replace(query, outputs=query.outputs[:-1], emission=Emission(clause.policy, release=release))
+    emit_time = time if name == _END else after(time)
+    return replace(query, outputs=query.outputs[:-1], emission=Emission(clause.policy, emit_time=emit_time))

@@ -19,7 +19,7 @@ from rejoinder.sql.functions.expression_compiler import (
     compile_validity_time,
     compile_window,
 )
-from rejoinder.sql.functions.time.window_functions import is_session, is_validity
+from rejoinder.sql.functions.time.windowing_functions import is_session, is_validity
 from rejoinder.sql.functions.time.windows import ColumnBounds, window_type
 from rejoinder.sql.parse.clauses import marked_name, text_of
 from rejoinder.sql.types import spark_types
@@ -204,6 +204,7 @@ def marked(node: exp.Expr, number: int) -> str:
 
 
 def unaliased(item: exp.Expr) -> exp.Expr:
+    """Return an item of a SELECT list without its alias."""
     return item.this if isinstance(item, exp.Alias) else item
 
 

@@ -20,7 +20,7 @@ from rejoinder.ir.logical import Window
 from rejoinder.sql.functions import nested_functions, output_names
 from rejoinder.sql.functions.function_registry import BY_CLASS, BY_NAME
 from rejoinder.sql.functions.refusals import unsupported
-from rejoinder.sql.functions.time import window_functions, windows
+from rejoinder.sql.functions.time import windowing_functions, windows
 from rejoinder.sql.parse.clauses import text_of
 from rejoinder.sql.types import literals, spark_types
 from rejoinder.sql.types.terms import Compiler, Term
@@ -53,17 +53,17 @@ def compile_window(node: exp.Expr, scope: Scope) -> Window | None:
 
 def hop_starts(node: exp.Expr, scope: Scope) -> Expression:
     """Compile the starts of all windows of a call of HOP, as a list. Raises a `PlanningError`."""
-    return _expression(window_functions.read_hop(_Compiler(scope), node).starts, node)
+    return _expression(windowing_functions.read_hop(_Compiler(scope), node).starts, node)
 
 
 def compile_validity_time(node: exp.Expr, scope: Scope) -> Expression:
     """Compile the time of a call of VALIDITY_WINDOW. Raises a `PlanningError`."""
-    return _expression(window_functions.read_validity(_Compiler(scope), node), node)
+    return _expression(windowing_functions.read_validity(_Compiler(scope), node), node)
 
 
 def compile_session(node: exp.Expr, scope: Scope) -> tuple[Expression, int]:
     """Compile the time of a call of SESSION, and read its gap. Raises a `PlanningError`."""
-    time, gap = window_functions.read_session(_Compiler(scope), node)
+    time, gap = windowing_functions.read_session(_Compiler(scope), node)
     return _expression(time, node.expressions[0]), gap
 
 

@@ -18,7 +18,7 @@ from rejoinder.sql.functions import (
 )
 from rejoinder.sql.functions.aggregates import AGGREGATES
 from rejoinder.sql.functions.scalar_function import ScalarFunction
-from rejoinder.sql.functions.time import time_functions, window_functions
+from rejoinder.sql.functions.time import time_functions, windowing_functions
 
 FAMILIES: dict[str, tuple[ScalarFunction, ...]] = {
     "Comparisons and logic": (*logic.FUNCTIONS, *patterns.FUNCTIONS),
@@ -27,7 +27,7 @@ FAMILIES: dict[str, tuple[ScalarFunction, ...]] = {
     "Numbers": (*arithmetic.FUNCTIONS, *math_functions.FUNCTIONS),
     "Text": text_functions.FUNCTIONS,
     "Dates and times": time_functions.FUNCTIONS,
-    "Windows of time": window_functions.FUNCTIONS,
+    "Windows of time": windowing_functions.FUNCTIONS,
     "Arrays, maps and structs": nested_functions.FUNCTIONS,
 }
 """Functions by category, in the order of the documentation."""

@@ -71,7 +71,7 @@ _SHOWN = {
     ),
     "QUERIES": "SHOW VIEWS lists queries that are kept up to date",
     "CREATE": "SHOW SOURCES and SHOW VIEWS list definitions",
-    "FUNCTIONS": "the error for an unknown function suggests similar ones",
+    "FUNCTIONS": "docs/functions.md lists the functions; the error for an unknown one suggests similar names",
     "JOBS": "SHOW VIEWS and SHOW WATERMARKS show the progress of the flow",
 }
 _SINK = "CREATE SINK name FROM view USING kafka OPTIONS (topic '…', bootstrap '…')"

@@ -11,7 +11,7 @@ from rejoinder.ir.catalog import Catalog
 from rejoinder.ir.monotone import apply_steps
 from rejoinder.kernels.duckdb.render import duckdb_text
 from rejoinder.plan.join.block_bounds import all_bounds
-from rejoinder.plan.normalize import normalise
+from rejoinder.plan.normalize import normalize
 from rejoinder.sql.bind.binder import bind
 from rejoinder.sql.statements.statement_parser import CreateSource, parse_statements
 from rejoinder.testing import Driver
@@ -70,7 +70,7 @@ def check(kinds: tuple[str, str], made: str, condition: str) -> None:
         assert isinstance(statement, CreateSource)
         catalog = catalog.with_relation(statement.source)
     query = bind(f"SELECT 1 AS one FROM (SELECT {made} AS t FROM a) AS a JOIN b ON {condition}", catalog)
-    block = normalise(query).block
+    block = normalize(query).block
     found = all_bounds(block.predicates)
     assert set(found) == {("0.t", "1.t"), ("1.t", "0.t")}
     tried = [[value * STEP.get(kind, 1) for value in NEAR] for kind in kinds]

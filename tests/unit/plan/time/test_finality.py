@@ -25,7 +25,7 @@ def test_a_row_without_a_match_waits_for_the_watermark_of_the_other_side(kind: s
     side = "d" if kind == "RIGHT" else "o"
     query = f"SELECT {side}.id FROM o {kind} JOIN d ON {NEAR} EMIT FINAL"
     assert gates(query) == [(0, formula) for formula in waits_for]
-    assert all(gate.partner for gate in plan_of(query).program.gates)
+    assert all(gate.awaits_match for gate in plan_of(query).program.gates)
 
 
 def test_it_is_final_when_that_watermark_is_past_the_last_time_that_the_bounds_allow() -> None:
@@ -62,8 +62,8 @@ def test_a_group_is_final_when_the_frontier_of_its_time_is_past() -> None:
 def test_a_row_of_a_full_join_waits_for_the_first_time_that_it_has() -> None:
     left, right = WINDOWS.format("o"), WINDOWS.format("d")
     query = f"SELECT l.n, r.n AS m FROM {left} AS l FULL JOIN {right} AS r USING (w) EMIT FINAL"
-    release = dict(plan_of(query).program.views["v"].outputs)["__emit_at"]
-    assert release.text.startswith("coalesce(") and len(release.columns) == 2
+    emit_time = dict(plan_of(query).program.views["v"].outputs)["__emit_at"]
+    assert emit_time.text.startswith("coalesce(") and len(emit_time.columns) == 2
     driver = flow(SOURCES, query)
     driver.insert("d", {"id": 1, "t": 5})
     driver.watermark("d", 10)

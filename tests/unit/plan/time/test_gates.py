@@ -59,7 +59,7 @@ def test_a_union_waits_for_idle_branches_if_late_rows_could_not_be_recognized() 
     [
         (f"SELECT id FROM n {PAST} t", "waits for a watermark of `n`.`t`, and none is declared"),
         (f"SELECT id FROM o {PAST} 5", "names no event-time column"),
-        (f"SELECT o.id FROM o LEFT JOIN d ON {NEAR} {PAST} d.t", "that rows without a partner do not have"),
+        (f"SELECT o.id FROM o LEFT JOIN d ON {NEAR} {PAST} d.t", "that rows without a match do not have"),
     ],
 )
 def test_a_release_without_a_watermark_is_refused(query: str, fact: str) -> None:

@@ -84,7 +84,7 @@ def test_rows_that_no_user_asks_for_are_not_kept() -> None:
 def test_a_time_that_may_be_null_keeps_rows_with_null() -> None:
     def keeps_nulls(query: str) -> list[bool]:
         found = plan_of(query).dataflow.retentions
-        return [limit.keeps_nulls for name, each in found.items() if "distinct" in name for limit in each.limits]
+        return [limit.keeps_nulls for name, each in found.items() if "distinct" in name for limit in each.bounds]
 
     assert keeps_nulls("SELECT DISTINCT t FROM o") == [False], "rows on time have an event time"
     assert keeps_nulls(f"SELECT DISTINCT d.t FROM o JOIN d ON {NEAR}") == [False]

@@ -13,7 +13,7 @@ from rejoinder.kernels.duckdb.functions import (
     ranking,
     text_functions,
     time_functions,
-    window_functions,
+    windowing_functions,
 )
 from rejoinder.kernels.duckdb.functions.casts import cast_template
 from rejoinder.kernels.duckdb.functions.templates import Rendering
@@ -31,7 +31,7 @@ RENDERINGS: dict[str, Rendering] = {
     **text_functions.RENDERINGS,
     **time_functions.RENDERINGS,
     **grouping_functions.RENDERINGS,
-    **window_functions.RENDERINGS,
+    **windowing_functions.RENDERINGS,
     DUCKDB_TEXT: lambda call: str(call.operation.options[0]),
 }
 

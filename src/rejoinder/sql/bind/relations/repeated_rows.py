@@ -20,7 +20,7 @@ from rejoinder.ir.logical import Expand, Filter, Node, Predicate
 from rejoinder.ir.operators import is_not_null
 from rejoinder.sql.bind.scope import Column, Scope
 from rejoinder.sql.functions.expression_compiler import compile_expression, hop_starts
-from rejoinder.sql.functions.time.window_functions import hops_in, times_that_must_be_known
+from rejoinder.sql.functions.time.windowing_functions import hops_in, times_that_must_be_known
 
 
 def repeat_rows(

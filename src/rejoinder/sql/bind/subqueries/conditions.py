@@ -53,7 +53,7 @@ def _restricted(rows: SubqueryValues, part: exp.Expr) -> Node:
 
 
 def _on_rows(predicate: Predicate, rows: SubqueryValues) -> Predicate:
-    """A predicate on a value that can fail is no key: a key is evaluated for rows without a partner, too."""
+    """A predicate on a value that can fail is not a key: a key is evaluated for rows without a match, too."""
     if any(c.can_fail for c in rows.scope.computed if c.id in predicate.expression.columns):
         return replace(predicate, equality=None, order=None)
     return predicate

@@ -210,7 +210,7 @@ def test_what_is_wrong_is_said(item: str, fact: str) -> None:
     assert raised.value.hint
 
 
-def test_notes_and_kept_views_have_no_order_to_impose() -> None:
+def test_side_outputs_and_indexed_views_have_no_order_to_impose() -> None:
     driver = flow(
         SOURCES,
     )
@@ -220,8 +220,8 @@ def test_notes_and_kept_views_have_no_order_to_impose() -> None:
         CREATE VIEW kept AS SELECT id, ts FROM orders; CREATE INDEX by_id ON kept (id)
     """)
     for name, column, lag, reason in (
-        ("waiting.late", "behind", "5", "rows are recorded as they come"),
-        ("kept", "ts", "INTERVAL 1 SECOND", "`kept` has an index, and is read as it is kept"),
+        ("waiting.late", "behind", "5", "rows are stored in order of arrival"),
+        ("kept", "ts", "INTERVAL 1 SECOND", "`kept` has an index, and is not inlined"),
     ):
         with pytest.raises(Unsupported, match=f"`{name}`, which is not a stream") as raised:
             driver.sql(f"CREATE VIEW v AS SELECT 1 AS one FROM IMPOSE_ORDER(TABLE {name}, DESCRIPTOR({column}), {lag})")

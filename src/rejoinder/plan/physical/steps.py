@@ -201,6 +201,8 @@ class Aggregate:
     views: tuple[str, ...]
     """The views that use the groups, for the error of a sum that overflows."""
     whole: bool = False
+    expiring: Retention | None = None
+    """When rows of the groups expire, if a group that is still needed can have such rows: a lookup leaves them out."""
 
 
 @dataclass(frozen=True)

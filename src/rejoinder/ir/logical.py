@@ -235,6 +235,19 @@ class Session:
 
 
 @dataclass(frozen=True)
+class Current:
+    """The rows of the input that the processing time of the epoch lies in the time of: `start` <= now < `end`."""
+
+    input: Node
+    columns: tuple[tuple[str, pa.DataType], ...]
+    """Ids and types of the columns that are kept."""
+    start: str | None
+    """The column with the time at which a row enters; None: it is there from the beginning."""
+    end: str | None
+    """The column with the time at which a row leaves; None: it stays."""
+
+
+@dataclass(frozen=True)
 class Enrich:
     """The columns of the input, and those that a Python function computes for each row."""
 
@@ -252,6 +265,8 @@ class WindowCalls:
 
     Rows are ordered by `order`, and rows that are equal in this by the columns of `ties`. Columns are named by their
     identifiers, also in the calls; `calls` have identifiers of their own.
+
+    With a `limit`, only rows are needed for which the call with this identifier, a rank, is at most this number.
     """
 
     input: Node
@@ -260,6 +275,7 @@ class WindowCalls:
     order: tuple[SortColumn, ...]
     ties: tuple[SortColumn, ...]
     calls: tuple[tuple[str, WindowCall], ...]
+    limit: tuple[str, int] | None = None
 
 
 @dataclass(frozen=True)
@@ -288,6 +304,7 @@ Node = (
     | Expand
     | Validity
     | Session
+    | Current
     | WindowCalls
     | Enrich
     | Latest

@@ -51,8 +51,10 @@ from rejoinder.plan.blocks.normal_form import (
     selected,
 )
 from rejoinder.plan.blocks.on_conditions import Conditions, oriented
+from rejoinder.plan.blocks.rank_limits import with_rank_limits
 from rejoinder.plan.operations.at_most_one import at_most_one
 from rejoinder.plan.operations.change_records import recorded
+from rejoinder.plan.operations.current_rows import current
 from rejoinder.plan.operations.distinct import Distinct
 from rejoinder.plan.operations.enrichment import enriched
 from rejoinder.plan.operations.grouping import aggregated
@@ -131,7 +133,7 @@ def flatten(node: Node, derived: DerivedRelations) -> Block:
             only = Input(derived.relation(node), node.columns, node.schema)
             return Block((only,), (), outputs)
         case logical.Filter():
-            block = flatten(node.input, derived)
+            block = flatten(with_rank_limits(node).input, derived)
             return replace(block, predicates=(*block.predicates, *inlined(node.predicates, dict(block.outputs))))
         case logical.Project():
             block = flatten(node.input, derived)
@@ -159,6 +161,8 @@ def flatten(node: Node, derived: DerivedRelations) -> Block:
             return at_most_one(node, flatten(node.input, derived), derived)
         case logical.Validity():
             return valid(node, flatten(node.input, derived), derived)
+        case logical.Current():
+            return current(node, flatten(node.input, derived), derived)
         case logical.Session():
             return in_sessions(node, flatten(node.input, derived), derived)
         case logical.WindowCalls():

@@ -12,6 +12,7 @@ from rejoinder.plan.physical.steps import (
     AtMostOne,
     Check,
     Clip,
+    Current,
     Derive,
     Distinct,
     Emit,
@@ -27,7 +28,7 @@ from rejoinder.plan.physical.steps import (
     Upsert,
     Validity,
 )
-from rejoinder.plan.physical.window_steps import Window
+from rejoinder.plan.physical.window_steps import FirstRows, Window
 from rejoinder.runtime.steps.aggregate import aggregate
 from rejoinder.runtime.steps.arrange import arrange
 from rejoinder.runtime.steps.at_most_one import at_most_one
@@ -44,12 +45,14 @@ from rejoinder.runtime.steps.outer.match_status import match_status
 from rejoinder.runtime.steps.outer.presence import presence
 from rejoinder.runtime.steps.record import record
 from rejoinder.runtime.steps.send import send
+from rejoinder.runtime.steps.time.current import current
 from rejoinder.runtime.steps.time.hold import hold
 from rejoinder.runtime.steps.time.on_time import on_time
 from rejoinder.runtime.steps.time.session import session
 from rejoinder.runtime.steps.time.sweep import sweep
 from rejoinder.runtime.steps.time.validity import validity
 from rejoinder.runtime.steps.upsert import upsert
+from rejoinder.runtime.steps.windows.first_rows import first_rows
 from rejoinder.runtime.steps.windows.window import window
 from rejoinder.runtime.task import Task
 
@@ -63,6 +66,7 @@ STEP_FUNCTIONS: dict[type[Step], Callable[[Task, Any], None]] = {
     Distinct: distinct,
     Emit: emit,
     Enrich: enrich,
+    FirstRows: first_rows,
     Hold: hold,
     IntersectExcept: intersect_except,
     MatchStatus: match_status,
@@ -71,6 +75,7 @@ STEP_FUNCTIONS: dict[type[Step], Callable[[Task, Any], None]] = {
     Presence: presence,
     Record: record,
     Coverage: coverage,
+    Current: current,
     Send: send,
     Session: session,
     Sweep: sweep,

@@ -61,7 +61,6 @@ _LAST_DIGIT_NODES = (
 )
 _REGEX_NODES = (
     exp.RegexpReplace,
-    exp.RegexpExtract,
     exp.RegexpExtractAll,
     exp.RegexpSplit,
     exp.RegexpCount,
@@ -77,6 +76,9 @@ def unsupported(node: exp.Expr) -> errors.Unsupported:
     name = text.split("(", 1)[0].strip().lower() if isinstance(node, exp.Func) and "(" in text else ""
     if isinstance(node, _NONDETERMINISTIC_NODES) or name in _NONDETERMINISTIC_NAMES:
         is_time = "time" in name or "date" in name or name == "now"
+        if name in ("now", "current_timestamp"):
+            hint = "in WHERE, compare a time with it: ts > current_timestamp() - INTERVAL 1 HOUR; or take a column"
+            return errors.Unsupported(f"`{name}` is not supported here", detail=_NONDETERMINISTIC, hint=hint)
         hint = _OF_OTHERS.get(name) or f"take {'the time' if is_time else 'it'} from a column of the data"
         return errors.Unsupported(f"`{name or text}` is not supported in a view", detail=_NONDETERMINISTIC, hint=hint)
     if isinstance(node, exp.AggFunc):

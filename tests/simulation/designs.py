@@ -7,6 +7,7 @@ import json
 import textwrap
 from collections.abc import Callable
 from contextlib import contextmanager
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -16,6 +17,7 @@ from rejoinder.engine.publisher import Publisher
 from rejoinder.engine.time.processing_time import ProcessingTime, Reading
 from rejoinder.errors import NotCommitted
 from rejoinder.state import sink_progress
+from rejoinder.state.positions import Positions
 from rejoinder.store.commits import commit, lost_commits, newest_manifest
 from rejoinder.store.commits.manifest import Manifest
 from rejoinder.store.objects.checked_objects import CheckedRef
@@ -57,16 +59,11 @@ def forgetful_publish(self: Publisher, made: Manifest, accept: Any) -> None:
 def loose_files(engine: Engine) -> Any:
     """Find new files by a log beside the manifest that is written before the commit, as Spark's was."""
     data = engine.store.find("sinks/offsets")
-    known = {} if data is None else json.loads(data)
-    there = SimpleNamespace(
-        positions=known,
-        dataflow=engine.dataflow,
-        attached=engine.version.attached,
-        store=engine.store,
-        epoch=engine.epoch,
-    )
+    known = Positions() if data is None else Positions.from_json(json.loads(data))
+    version = replace(engine.version, positions=known)
+    there = SimpleNamespace(version=version, dataflow=version.dataflow, store=engine.store, epoch=version.epoch)
     positions, splits = new_files(there)  # type: ignore[arg-type]
-    engine.store.put("sinks/offsets", json.dumps(positions).encode())
+    engine.store.put("sinks/offsets", json.dumps(positions.to_json()).encode())
     return engine.version.positions, splits
 
 

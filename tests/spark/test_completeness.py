@@ -11,9 +11,8 @@ import pytest
 
 import rejoinder as rj
 from rejoinder.connectors.delta.spark import tables as delta_tables
-from rejoinder.connectors.kafka.spark.topics import first_offsets
+from rejoinder.connectors.kafka.spark import topics
 from rejoinder.connectors.spark.keyed_changes import by_key
-from rejoinder.engine.hydration import topic_replay
 from rejoinder.errors import Incomplete
 from tests.spark.broker import Broker, Client, Record
 from tests.spark.conftest import OpenFlow
@@ -167,7 +166,7 @@ def test_records_of_a_topic_are_read_again(
     again.run()
     assert counts(again.table("daily")) == [100, 100, 100], "no record is lost or doubled at the seam"
     place = {"bootstrap": broker.address, "topic": "twice"}
-    assert first_offsets(flow.spark, "a test", place, [0, 1]) == {0: 0, 1: 0}
-    monkeypatch.setattr(topic_replay, "first_offsets", lambda *asked: {0: 3, 1: 0})  # as if the broker had removed some
+    assert topics.first_offsets(flow.spark, "a test", place, [0, 1]) == {0: 0, 1: 0}
+    monkeypatch.setattr(topics, "first_offsets", lambda *asked: {0: 3, 1: 0})  # as if the broker had removed some
     with pytest.raises(Incomplete, match="begins at offset 3 of partition 0; older records were removed"):
         again.sql("CREATE VIEW more AS SELECT count(*) AS n FROM s")

@@ -11,7 +11,6 @@ import rejoinder as rj
 from rejoinder.errors import Corrupt, Fenced
 from rejoinder.exchange.streaming.checkpoint import Checkpoint
 from rejoinder.exchange.streaming.checkpoint_files import HadoopFiles
-from rejoinder.state.positions import files_read
 from tests.spark.conftest import OpenFlow
 from tests.spark.rows import bag, summed, view
 
@@ -32,7 +31,9 @@ def epoch(flow: rj.Flow, number: int) -> None:
 
 def generation(flow: rj.Flow) -> Path:
     """The folder of Spark's present checkpoint."""
-    return Path(flow._runner.checkpoint.folder, flow.engine.version.positions["spark"]["folder"])
+    spark = flow.engine.version.positions.spark
+    assert spark is not None
+    return Path(flow._runner.checkpoint.folder, spark.folder)
 
 
 @pytest.fixture(params=["this driver", "a new driver"])
@@ -237,7 +238,7 @@ def test_files_are_read_once_across_compactions_of_sparks_log(open_flow: OpenFlo
     flow.run()
     assert flow.epoch == 23 and list(generation(flow).glob("sources/0/*.compact"))
     engine = flow.engine
-    read = files_read(engine.store, engine.version.positions, engine.version.attached["t"])
+    read = engine.version.positions.files_read(engine.store, engine.version.attached["t"])
     assert sorted(Path(each.path).name for each in read) == [f"{number:02}.csv" for number in range(24)]
     shutil.rmtree(generation(flow))
     (tmp_path / "in/24.csv").write_text("24\n")

@@ -63,7 +63,7 @@ from rejoinder.runtime.task import MAX_PAIRS
 from rejoinder.sql.definitions.view_options import STATE_BYTES, STATE_ROWS, checked_options
 from rejoinder.sql.statements.start_text import start_of
 from rejoinder.sql.statements.statement_parser import CreateSink, CreateView, Select, Statement, parse_statements
-from rejoinder.state.positions import advanced
+from rejoinder.state.positions import Positions
 from rejoinder.state.watermarks import Signals
 from rejoinder.store.objects.object_store import Option, open_store
 from rejoinder.store.runs.spool import Spool
@@ -271,8 +271,8 @@ class Flow(Lifecycle, Sources, Input, Readings, Maintenance):
         the function may be called again with the same epoch. Each process must declare it again.
         """
         sink = declared_sink(view, FUNCTION.name, name, {"from": from_})
-        known = find_sink(self.engine.version.catalog, sink.name)
-        self._outbox.functions[sink.name if known is None else known.name] = function
+        existing = find_sink(self.engine.version.catalog, sink.name)
+        self._outbox.functions[sink.name if existing is None else existing.name] = function
         self._create_sink(sink)
 
     def _create_sink(self, sink: Sink) -> None:
@@ -355,9 +355,10 @@ class Flow(Lifecycle, Sources, Input, Readings, Maintenance):
             for listener in self._listeners:
                 listener(progress)
 
-    def _positions(self, epoch: int, signatures: Mapping[str, str]) -> dict[str, Any]:
+    def _positions(self, epoch: int, signatures: Mapping[str, str]) -> Positions:
         """Return the positions after an epoch that Spark has planned, with the signatures of its files."""
-        return advanced(self.engine.store, self.engine.version.positions, epoch, *self._runner.read(epoch), signatures)
+        positions = self.engine.version.positions
+        return positions.advanced(self.engine.store, epoch, *self._runner.read(epoch), signatures)
 
     def backup(self, target: str | os.PathLike[str], **store_options: Option) -> int:
         """Copy the newest committed epoch to `target` and return it. The flow may be running.

@@ -160,13 +160,11 @@ def absolute(path: str) -> str:
     return path if "://" in path or path.startswith("file:") else os.path.abspath(path)
 
 
-class Target(Protocol):
-    """The system that a sink writes to.
+class Target:
+    """The system that a sink writes to. By default it stores no epochs and cannot be checked."""
 
-    `stores_epochs`: it stores the epoch atomically with the rows, so that delivery is exactly once.
-    """
-
-    stores_epochs: ClassVar[bool]
+    stores_epochs: ClassVar[bool] = False
+    """Whether it stores the epoch atomically with the rows, so that delivery is exactly once."""
 
     def check(self) -> None:
         """Raise if the target cannot be written to. Called when the sink is defined and before its first delivery."""
@@ -176,6 +174,8 @@ class Target(Protocol):
 
         Called when the flow starts and before each delivery, so it must be cheap.
         """
+        return None
 
     def deliver(self, delivery: Delivery) -> None:
         """Write one epoch. May be called again with an epoch whose delivery failed half way."""
+        raise NotImplementedError

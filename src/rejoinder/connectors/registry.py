@@ -27,11 +27,13 @@ CONNECTORS: tuple[Connector, ...] = (
     PARQUET,
     TEXT,
 )
-SOURCES: dict[str, SourceSide] = {each.name: each.source for each in CONNECTORS if each.source is not None}
-SINKS: dict[str, SinkSide] = {each.name: each.sink for each in CONNECTORS if each.sink is not None}
-SOURCE_FORMATS = sorted(each.name for each in CONNECTORS if each.source is not None and each.is_listed)
+SOURCES: dict[str, SourceSide] = {
+    connector.name: connector.source for connector in CONNECTORS if connector.source is not None
+}
+SINKS: dict[str, SinkSide] = {connector.name: connector.sink for connector in CONNECTORS if connector.sink}
+SOURCE_FORMATS = sorted(connector.name for connector in CONNECTORS if connector.source and connector.is_listed)
 """The formats that CREATE STREAM, TABLE and CHANGELOG can name."""
-SINK_FORMATS = sorted(each.name for each in CONNECTORS if each.sink is not None and each.is_listed)
+SINK_FORMATS = sorted(connector.name for connector in CONNECTORS if connector.sink and connector.is_listed)
 """The formats that CREATE SINK can name."""
 _INTERNAL = SourceSide()
 

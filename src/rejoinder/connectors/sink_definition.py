@@ -17,10 +17,10 @@ _EVERY_SINK = ("from", "mode", "key")
 
 def make_sink(name: str, view: str, format_: str, options: Mapping[str, str]) -> Sink:
     """Check a definition by itself and make the sink. Raises a `PlanningError` that names the wrong option."""
-    given = {option.lower(): str(value) for option, value in options.items()}
+    values = {option.lower(): str(value) for option, value in options.items()}
     owner = f"sink `{name}`"
-    refuse_clear(owner, given)  # before any check that quotes a value
-    listed = f"options: {', '.join(given) or 'none'}"
+    refuse_clear(owner, values)  # before any check that quotes a value
+    listed = f"options: {', '.join(values) or 'none'}"
     side = SINKS.get(format_)
     if side is None:
         raise Unsupported(
@@ -30,30 +30,30 @@ def make_sink(name: str, view: str, format_: str, options: Mapping[str, str]) ->
             or "hand the changes to a function: flow.foreach_epoch(view, function)",
         )
     names = (*side.needs, *side.takes, *_EVERY_SINK)
-    for option in given:
+    for option in values:
         is_passed_on = side.prefix is not None and option.startswith(side.prefix)
         if option not in names and not is_passed_on:
             hint = near_misses(option, names) or f"one of {', '.join(names)}"
             raise UnknownName(f"option `{option}` of {owner} is not known", detail=listed, hint=hint)
-    missing = [option for option in side.needs if not given.get(option)]
+    missing = [option for option in side.needs if not values.get(option)]
     if missing:
         text = ", ".join(f"{option} '…'" for option in missing)
         raise InvalidSql(f"{owner} USING {format_} has no {missing[0]}", detail=listed, hint=f"add OPTIONS ({text})")
     for option, choices in {"from": ("start", "now"), "mode": side.modes, **side.choices}.items():
-        if option in given and given[option] not in choices:
+        if option in values and values[option] not in choices:
             raise InvalidSql(
-                f"option `{option}` of {owner} is '{given[option]}'",
+                f"option `{option}` of {owner} is '{values[option]}'",
                 detail=listed,
                 hint=" or ".join(f"'{choice}'" for choice in choices),
             )
-    mode = given.get("mode", side.modes[0])
-    if mode in side.keyed_modes and not given.get("key"):
+    mode = values.get("mode", side.modes[0])
+    if mode in side.keyed_modes and not values.get("key"):
         raise InvalidSql(
             f"{owner} has mode '{mode}' and no key",
             detail=f"`{view}` may have equal rows, or several for one value: it has no key of its own",
             hint="name the columns that identify a row, as in key 'id' or key 'id, day'",
         )
-    return Sink(name, view, format_, given)
+    return Sink(name, view, format_, values)
 
 
 def declared_sink(view: str, format_: str, name: str | None, options: Mapping[str, object]) -> Sink:

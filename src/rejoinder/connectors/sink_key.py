@@ -15,13 +15,13 @@ def key_of(sink: Sink, schema: pa.Schema) -> tuple[str, ...]:
     >>> key_of(Sink("s", "v", "delta", {"key": "ID, day"}), pa.schema([("id", pa.int64()), ("day", pa.date32())]))
     ('id', 'day')
     """
-    known = {name.lower(): name for name in schema.names}
-    wanted = [name.strip() for name in sink.options.get("key", "").split(",") if name.strip()]
-    for name in wanted:
-        if name.lower() not in known:
+    declared = {name.lower(): name for name in schema.names}
+    names = [name.strip() for name in sink.options.get("key", "").split(",") if name.strip()]
+    for name in names:
+        if name.lower() not in declared:
             raise UnknownName(
                 f"`{sink.view}` has no column `{name}`, which is in the key of sink `{sink.name}`",
                 detail=listed_columns(schema),
                 hint=near_misses(name, schema.names) or "name columns of the view",
             )
-    return tuple(known[name.lower()] for name in wanted)
+    return tuple(declared[name.lower()] for name in names)

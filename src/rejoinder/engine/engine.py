@@ -12,7 +12,6 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
-from typing import Any
 
 from rejoinder.engine.collector import KEEP_VERSIONS, Collector
 from rejoinder.engine.epoch import attempt
@@ -32,6 +31,7 @@ from rejoinder.engine.version import Version, fingerprint
 from rejoinder.errors import Corrupt
 from rejoinder.faults import reach
 from rejoinder.ir.catalog import Catalog, Source
+from rejoinder.ir.streams import Generation, StreamId
 from rejoinder.plan.physical.dataflow import Dataflow
 from rejoinder.planner import plan
 from rejoinder.runtime.bucket_rounds import EpochWork, Setting
@@ -39,7 +39,7 @@ from rejoinder.runtime.task import MAX_PAIRS, Clock, Report
 from rejoinder.state.completeness import covers
 from rejoinder.state.executor import Executor
 from rejoinder.state.flow_state import State
-from rejoinder.state.positions import position_of
+from rejoinder.state.positions import Positions
 from rejoinder.state.watermarks import Partition, Signals
 from rejoinder.store.commits.manifest import Manifest
 from rejoinder.store.commits.newest_manifest import newest
@@ -139,7 +139,7 @@ class Engine:
         splits: object,
         *,
         time_ms: int | None = None,
-        positions: dict[str, Any] | Callable[[Mapping[str, str]], dict[str, Any]] | None = None,
+        positions: Positions | Callable[[Mapping[str, str]], Positions] | None = None,
         signals: Signals = SILENT,
     ) -> Progress | None:
         """Run and commit an epoch. Returns None, without effect, if it is the last committed one.
@@ -289,19 +289,27 @@ class Engine:
         self.pending_watermarks.retain_sources(names)
         self._idle = {name: partitions for name, partitions in self._idle.items() if name in names}
 
-    def annotate(self, positions: dict[str, Any], *, commit: bool = True) -> None:
-        """Adopt new positions of the sources between epochs; without `commit`, the next epoch commits them."""
+    def begin_generation(
+        self,
+        generation: Generation,
+        starts: Mapping[StreamId, Mapping[str, str]],
+        offsets: Mapping[StreamId, str],
+        *,
+        commit: bool,
+    ) -> None:
+        """Adopt a new generation of Spark's checkpoint; without `commit`, the next epoch commits it."""
         with self.lock:
             self.publisher.settle()
+            positions = self.version.positions.with_generation(generation, starts, offsets)
             version = replace(self.version, positions=positions)
             if commit:
                 self._commit(version, epoch=self.epoch)
             else:
                 self.version = version
 
-    def file_lines(self, stream: str) -> tuple[list[bytes], int]:
+    def file_lines(self, stream: StreamId) -> tuple[list[bytes], int]:
         """Return the files that a stream has read, as lines of Spark's log and the number read in the last epoch."""
-        files = position_of(self.version.positions, stream).files
+        files = self.version.positions.of(stream).files
         with deletion_named(self):
             return files.lines(self.store), files.last
 

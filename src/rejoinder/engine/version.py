@@ -19,8 +19,8 @@ from rejoinder.plan.planning import Plan
 from rejoinder.state.completeness import complete_sources
 from rejoinder.state.deliveries import Deliveries
 from rejoinder.state.flow_state import State
-from rejoinder.state.manifest_decoding import checked_positions, decoding
-from rejoinder.state.positions import position_files, restrict_positions
+from rejoinder.state.manifest_decoding import decoding
+from rejoinder.state.positions import Positions, position_files
 from rejoinder.state.sink_progress import Delivered, progress_file, recorded, to_json
 from rejoinder.state.timeline import Timeline
 from rejoinder.state.watermarks import Times, Watermarks
@@ -52,7 +52,7 @@ class Version:
     """When each epoch was committed."""
     created: Mapping[str, int] = field(default_factory=dict)
     """The epoch at which each view was defined."""
-    positions: dict[str, Any] = field(default_factory=dict)
+    positions: Positions = field(default_factory=Positions)
     """The position of each stream of a source (`state.positions`)."""
     attached: Mapping[str, str] = field(default_factory=dict)
     """The identity of each source that is read. The rows and the position of a source are dropped with it."""
@@ -75,7 +75,7 @@ class Version:
                 "state": State.from_json(manifest.spines).cut(buckets),
                 "timeline": Timeline.from_json(extra["timeline"]),
                 "created": dict(extra["created"]),
-                "positions": checked_positions(manifest),
+                "positions": Positions.from_json(extra["positions"]),
                 "attached": dict(extra["attached"]),
                 "sinks": {name: AttachedSink(*entry) for name, entry in extra.get("sinks", {}).items()},
                 "delivered": recorded(store, manifest),
@@ -125,7 +125,7 @@ class Version:
             deliveries = deliveries.with_complete(complete, epoch, time_ms, self.plan.program)
         return replace(
             self,
-            positions=restrict_positions(self.positions, set(attached.values())),
+            positions=self.positions.restricted_to(set(attached.values())),
             attached=attached,
             sinks=sinks,
             delivered={
@@ -148,7 +148,7 @@ class Version:
                 "timeline": self.timeline.to_json(),
                 "clock": wall,
                 "created": dict(self.created),
-                "positions": self.positions,
+                "positions": self.positions.to_json(),
                 "attached": dict(self.attached),
                 "sinks": {name: [sink.identity, sink.since] for name, sink in self.sinks.items()},
                 "delivered": to_json(self.delivered),

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import pyarrow as pa
 
 
-def is_related(found: pa.DataType, declared: pa.DataType, *, may_lack_fields: bool = False) -> bool:
+def is_related(actual: pa.DataType, declared: pa.DataType, *, may_lack_fields: bool = False) -> bool:
     """Whether a cast keeps the meaning. Arrow's also reads text as numbers, and numbers as times.
 
     Arrow casts structs by name: a field that is not found becomes NULL. So both have the same fields, in any order,
@@ -16,30 +16,30 @@ def is_related(found: pa.DataType, declared: pa.DataType, *, may_lack_fields: bo
     >>> is_related(pa.int64(), pa.int32()), is_related(pa.string(), pa.int32())
     (True, False)
     """
-    if pa.types.is_dictionary(found):
-        found = found.value_type
-    if found == declared or pa.types.is_null(found):
+    if pa.types.is_dictionary(actual):
+        actual = actual.value_type
+    if actual == declared or pa.types.is_null(actual):
         return True
-    if pa.types.is_nested(found) or pa.types.is_nested(declared):
-        pairs = _parts(found, declared, may_lack_fields=may_lack_fields)
+    if pa.types.is_nested(actual) or pa.types.is_nested(declared):
+        pairs = _parts(actual, declared, may_lack_fields=may_lack_fields)
         return bool(pairs) and all(is_related(*pair, may_lack_fields=may_lack_fields) for pair in pairs)
-    return any(any(of(found) for of in family) and any(of(declared) for of in family) for family in _FAMILIES)
+    return any(any(of(actual) for of in family) and any(of(declared) for of in family) for family in _FAMILIES)
 
 
 def _parts(
-    found: pa.DataType, declared: pa.DataType, *, may_lack_fields: bool
+    actual: pa.DataType, declared: pa.DataType, *, may_lack_fields: bool
 ) -> Sequence[tuple[pa.DataType, pa.DataType]]:
     """The types inside of two nested types, in pairs; none if the two do not correspond."""
     types = pa.types
-    if types.is_struct(found) and types.is_struct(declared):
-        mine, theirs = ({field.name: field.type for field in each.fields} for each in (found, declared))
+    if types.is_struct(actual) and types.is_struct(declared):
+        mine, theirs = ({field.name: field.type for field in kind.fields} for kind in (actual, declared))
         if mine.keys() != theirs.keys() and not may_lack_fields:
             return ()
         return [(mine[name], theirs[name]) for name in mine.keys() & theirs.keys()]
-    if types.is_map(found) and types.is_map(declared):
-        return [(found.key_type, declared.key_type), (found.item_type, declared.item_type)]
-    if _is_list(found) and _is_list(declared):
-        return [(found.value_type, declared.value_type)]
+    if types.is_map(actual) and types.is_map(declared):
+        return [(actual.key_type, declared.key_type), (actual.item_type, declared.item_type)]
+    if _is_list(actual) and _is_list(declared):
+        return [(actual.value_type, declared.value_type)]
     return ()
 
 

@@ -235,6 +235,19 @@ class Session:
 
 
 @dataclass(frozen=True)
+class Current:
+    """The rows of the input that the processing time of the epoch lies in the time of: `start` <= now < `end`."""
+
+    input: Node
+    columns: tuple[tuple[str, pa.DataType], ...]
+    """Ids and types of the columns that are kept."""
+    start: str | None
+    """The column with the time at which a row enters; None: it is there from the beginning."""
+    end: str | None
+    """The column with the time at which a row leaves; None: it stays."""
+
+
+@dataclass(frozen=True)
 class Enrich:
     """The columns of the input, and those that a Python function computes for each row."""
 
@@ -288,6 +301,7 @@ Node = (
     | Expand
     | Validity
     | Session
+    | Current
     | WindowCalls
     | Enrich
     | Latest

@@ -53,6 +53,7 @@ from rejoinder.plan.blocks.normal_form import (
 from rejoinder.plan.blocks.on_conditions import Conditions, oriented
 from rejoinder.plan.operations.at_most_one import at_most_one
 from rejoinder.plan.operations.change_records import recorded
+from rejoinder.plan.operations.current_rows import current
 from rejoinder.plan.operations.distinct import Distinct
 from rejoinder.plan.operations.enrichment import enriched
 from rejoinder.plan.operations.grouping import aggregated
@@ -159,6 +160,8 @@ def flatten(node: Node, derived: DerivedRelations) -> Block:
             return at_most_one(node, flatten(node.input, derived), derived)
         case logical.Validity():
             return valid(node, flatten(node.input, derived), derived)
+        case logical.Current():
+            return current(node, flatten(node.input, derived), derived)
         case logical.Session():
             return in_sessions(node, flatten(node.input, derived), derived)
         case logical.WindowCalls():

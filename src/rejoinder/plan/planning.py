@@ -5,7 +5,7 @@ The queries are bound already: by the binder, or built as trees in Python (`rejo
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -50,6 +50,14 @@ class Plan:
         return tuple(dict.fromkeys(each for formula in formulas for each in persisted_in(formula)))
 
 
+def _inside_gates(program: Program) -> Iterator[Gate]:
+    """The gates of operations that the clock drives."""
+    for made in program.derived.values():
+        pending = made.operation.clock_events(made)
+        if pending is not None:
+            yield Gate(str(made.id), pending, 1, is_inside=True)
+
+
 class Planning:
     """Collects the views of a program. A view is added after those that it reads."""
 
@@ -87,6 +95,7 @@ class Planning:
     def plan(self, catalog: Catalog, statistics: Mapping[str, Statistics]) -> Plan:
         """Build the rounds of all views that were added; `catalog` has the sources, indexes and sinks."""
         program = replace(program_of(catalog, self._blocks, statistics), gates=tuple(self._gates))
+        program = replace(program, gates=(*program.gates, *_inside_gates(program)))
         program = replace(program, sources={name: self._sources[name] for name in program.sources})
         dataflow = Builder(program).build()
         refuse_missing(catalog, program, dataflow.views)

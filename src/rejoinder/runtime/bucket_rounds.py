@@ -20,11 +20,13 @@ from rejoinder.faults import reach
 from rejoinder.host.caps import Caps, caps
 from rejoinder.host.memory import limited_memory
 from rejoinder.ir.allowed_functions import refuse_others
+from rejoinder.ir.logical import EMIT_AT
 from rejoinder.ir.splits import FileSplit, RecordsSplit, RowsSplit, Split, StateSplit, splits_in
 from rejoinder.kernels.arrow.columns import PARTITION, contiguous, drop_unit_diffs, without
+from rejoinder.kernels.arrow.ordered import LEAST
 from rejoinder.kernels.arrow.scatter import decode, encode, sorted_by_hash
 from rejoinder.plan.physical.dataflow import Dataflow, Scan, SourceScan
-from rejoinder.plan.physical.steps import Step
+from rejoinder.plan.physical.steps import Current, Step
 from rejoinder.runtime.epoch_caps import check_intake
 from rejoinder.runtime.null_columns import NullColumns
 from rejoinder.runtime.scan import largest_times, scan
@@ -34,7 +36,7 @@ from rejoinder.runtime.steps.step_registry import STEP_FUNCTIONS
 from rejoinder.runtime.task import MAX_PAIRS, Clock, Report, Task
 from rejoinder.store.objects.object_store import ObjectStore
 from rejoinder.store.runs.expiry import Expiry
-from rejoinder.store.runs.run import keep_open
+from rejoinder.store.runs.run import keep_open, lies_in
 from rejoinder.store.runs.spine import Spine
 from rejoinder.store.runs.spool import INLINE_BYTES, Spool, is_reference, read_spooled
 
@@ -96,6 +98,17 @@ class EpochWork:
     def is_capped(self) -> bool:
         """Whether the caps of an epoch apply: the tasks read sources, and not for a hydration."""
         return not self.setting.hydrates and any(isinstance(scan, SourceScan) for scan in self.plan.scans.values())
+
+    def due_buckets(self) -> list[int]:
+        """Return the buckets in which rows enter or leave by the clock. Reads the spans of runs, no rows."""
+        due: set[int] = set()
+        for step in self.plan.steps():
+            if isinstance(step, Current) and not step.whole:
+                since, now = self.clock.emitted_up_to.get(step.pending.id, LEAST), self.clock.now
+                for bucket, spine in enumerate(self.before.get(step.pending.id, ())):
+                    if any(lies_in(ref, EMIT_AT, since, now) for ref in spine.refs):
+                        due.add(bucket)
+        return sorted(due)
 
     def close_others(self) -> None:
         """Unmap runs that are no longer part of the state."""
@@ -171,6 +184,11 @@ class ScanRound:
                 reach("scan", self.work.epoch)
         if report.rows_in or report.emitted or report.signatures:
             yield exchange_batch([(0, REPORT, json.dumps(report.to_json()).encode())])
+        # A bucket without exchange rows runs no steps, so those with rows that enter or leave get an empty report.
+        due = self.work.due_buckets()
+        if due:
+            nothing = json.dumps(Report().to_json()).encode()
+            yield exchange_batch([(bucket, REPORT, nothing) for bucket in due])
 
 
 def _report_signature(report: Report, source: Scan, split: Split, signature: str) -> None:

@@ -16,6 +16,9 @@ from rejoinder.state.watermarks import Watermarks
 from rejoinder.store.runs.run import lies_in
 from rejoinder.watermarks.formula import value_of
 
+INSIDE_TICK = 1_000_000
+"""The longest time between epochs, in microseconds, while rows of a temporal filter are to enter or leave."""
+
 
 def emitted_up_to(gate: Gate, watermarks: Watermarks, now: int) -> int:
     """Return the time up to which a gate emits: the clock, or the value of its limit. It never falls back."""
@@ -31,14 +34,15 @@ def next_tick(gates: Iterable[Gate], state: State, emitted: int) -> int | None:
     Both times are in milliseconds; None if no change is pending. The pending changes of a tick are in runs of their
     own, so the span of a run is the time of its tick.
     """
-    ticks = [
-        span[0]
-        for gate in gates
-        if gate.interval
-        for part in state.arrangements.get(gate.pending.id, ())
-        for ref in part.refs
-        if (span := ref.span(EMIT_AT)) is not None and span[0] > emitted * 1000
-    ]
+    emitted *= 1000
+    ticks = []
+    for gate in (gate for gate in gates if gate.interval):
+        spans = (ref.span(EMIT_AT) for part in state.arrangements.get(gate.pending.id, ()) for ref in part.refs)
+        for first, last in (span for span in spans if span is not None):
+            if first > emitted:
+                ticks.append(first)
+            elif gate.is_inside and last > emitted:  # a run of many times, of which the next one is not known
+                ticks.append(min(last, emitted + INSIDE_TICK))
     return -(-min(ticks) // 1000) if ticks else None
 
 
@@ -56,6 +60,8 @@ def due_dataflow(gates: Iterable[Gate], state: State, before: Clock, after: Cloc
     scans: dict[str, DueScan] = {}
     sends, emits = [], []
     for number, gate in enumerate(gates):
+        if gate.is_inside:
+            continue
         since, until = before.emitted_up_to[gate.pending.id], after.emitted_up_to[gate.pending.id]
         refs = [ref for part in state.arrangements.get(gate.pending.id, ()) for ref in part.refs]
         if until <= since or not any(lies_in(ref, EMIT_AT, since, until) for ref in refs):

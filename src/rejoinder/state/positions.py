@@ -1,8 +1,7 @@
 """Positions: up to where each stream of a source is read at the committed epoch, as stored in the manifest.
 
-A source is one stream, or several if it is a DataFrame over several. A stream is identified by `<source identity>/<n>`.
-The identity (`Engine.attached`) lasts as long as a view reads the source. Positions are the only record of progress:
-Spark's checkpoint is written from them at every start, and the test driver has nothing else.
+Positions are the only record of progress: Spark's checkpoint is written from them at every start, and the test driver
+has nothing else.
 """
 
 from __future__ import annotations
@@ -12,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 from urllib.parse import unquote, urlsplit
 
+from rejoinder.ir.streams import Generation, StreamId
 from rejoinder.store.commits.file_log import FileLog, FileRead
 from rejoinder.store.objects.object_store import ObjectStore
 
@@ -30,9 +30,14 @@ class Position:
     files: FileLog = field(default_factory=FileLog)
     """The files that were read, for a stream of files."""
 
+    @property
+    def has_files(self) -> bool:
+        """Whether files were read."""
+        return self.files != FileLog()
+
     def to_json(self) -> dict[str, Any]:
         """Return plain data for the manifest."""
-        files = {} if self.files == FileLog() else {"files": self.files.to_json()}
+        files = {"files": self.files.to_json()} if self.has_files else {}
         start = {"start": dict(self.start)} if self.start else {}
         return {"offset": self.offset, **start, **files}
 
@@ -43,30 +48,11 @@ class Position:
         return cls(str(data["offset"]), dict(data.get("start", {})), files)
 
 
-def position_of(positions: Mapping[str, Any], stream: str) -> Position:
-    """Return the position of a stream; an empty one if it was never read."""
-    stored = positions.get(STREAMS, {}).get(stream)
-    return Position() if stored is None else Position.from_json(stored)
-
-
-def with_position(positions: Mapping[str, Any], stream: str, position: Position) -> dict[str, Any]:
-    """Return the positions with a new one for a stream."""
-    return {**positions, STREAMS: {**positions.get(STREAMS, {}), stream: position.to_json()}}
-
-
-def with_files(
-    store: ObjectStore, positions: Mapping[str, Any], stream: str, epoch: int, read: Iterable[FileRead]
-) -> dict[str, Any]:
-    """Return the positions after an epoch that read files of a stream."""
-    position = position_of(positions, stream)
-    return with_position(positions, stream, replace(position, files=position.files.append(store, epoch, read)))
-
-
 class StreamRead(Protocol):
     """What an epoch read of a Spark stream (`exchange.streaming.checkpoint_log.StreamRead`)."""
 
     @property
-    def stream(self) -> str: ...
+    def stream(self) -> StreamId: ...
     @property
     def offset(self) -> str: ...
     @property
@@ -75,51 +61,93 @@ class StreamRead(Protocol):
     def start(self) -> Mapping[str, str]: ...
 
 
-def advanced(
-    store: ObjectStore,
-    positions: Mapping[str, Any],
-    epoch: int,
-    header: Sequence[str] | None,
-    read: Iterable[StreamRead],
-    signatures: Mapping[str, str],
-) -> dict[str, Any]:
-    """Return the positions after an epoch on Spark.
+@dataclass(frozen=True)
+class Positions:
+    """The positions of all streams, and the generation of Spark's checkpoint; None if Spark reads none of them."""
 
-    `header` is that of Spark's offset log, if Spark has state of its own. `signatures` are those of the files that the
-    tasks have read, by path.
-    """
-    streams = dict(positions.get(STREAMS, {}))
-    for stream in read:
-        files = position_of(positions, stream.stream).files
-        new = [(path, modified, signatures.get(_as_in_splits(path), "")) for path, modified in stream.files]
-        files = files.append(store, epoch, (FileRead(*file) for file in new))
-        streams[stream.stream] = Position(stream.offset, stream.start, files).to_json()
-    generation = {**positions["spark"]} if header is None else {**positions["spark"], "header": list(header)}
-    return {**positions, STREAMS: streams, "spark": generation}
+    streams: Mapping[StreamId, Position] = field(default_factory=dict)
+    spark: Generation | None = None
 
+    def of(self, stream: StreamId) -> Position:
+        """Return the position of a stream; an empty one if it was never read."""
+        return self.streams.get(stream, Position())
 
-def restrict_positions(positions: Mapping[str, Any], identities: Collection[str]) -> dict[str, Any]:
-    """Return the positions of these sources only."""
-    streams = positions.get(STREAMS, {})
-    kept = {stream: position for stream, position in streams.items() if stream.partition("/")[0] in identities}
-    return {**positions, STREAMS: kept} if len(kept) < len(streams) else dict(positions)
+    def with_position(self, stream: StreamId, position: Position) -> Positions:
+        """Return the positions with a new one for a stream."""
+        return replace(self, streams={**self.streams, stream: position})
+
+    def with_files(self, store: ObjectStore, stream: StreamId, epoch: int, read: Iterable[FileRead]) -> Positions:
+        """Return the positions after an epoch that read files of a stream."""
+        position = self.of(stream)
+        return self.with_position(stream, replace(position, files=position.files.append(store, epoch, read)))
+
+    def with_generation(
+        self, generation: Generation, starts: Mapping[StreamId, Mapping[str, str]], offsets: Mapping[StreamId, str]
+    ) -> Positions:
+        """Return the positions with a new generation of Spark's checkpoint, and the offsets of streams in it.
+
+        `starts` are where streams began that no epoch has read yet.
+        """
+        streams = {**self.streams, **{stream: Position(start=start) for stream, start in starts.items()}}
+        updated = {
+            stream: replace(position, offset=offsets.get(stream, position.offset))
+            for stream, position in streams.items()
+        }
+        return Positions(updated, generation)
+
+    def advanced(
+        self,
+        store: ObjectStore,
+        epoch: int,
+        header: Sequence[str] | None,
+        read: Iterable[StreamRead],
+        signatures: Mapping[str, str],
+    ) -> Positions:
+        """Return the positions after an epoch on Spark.
+
+        `header` is that of Spark's offset log, if Spark has state of its own. `signatures` are those of the files that
+        the tasks have read, by path.
+        """
+        streams = dict(self.streams)
+        for stream in read:
+            new = [(path, modified, signatures.get(_as_in_splits(path), "")) for path, modified in stream.files]
+            files = self.of(stream.stream).files.append(store, epoch, (FileRead(*file) for file in new))
+            streams[stream.stream] = Position(stream.offset, stream.start, files)
+        assert self.spark is not None, "Spark has planned the epoch"
+        spark = self.spark if header is None else replace(self.spark, header=tuple(header))
+        return Positions(streams, spark)
+
+    def restricted_to(self, sources: Collection[str]) -> Positions:
+        """Return the positions of these sources only, by identity."""
+        kept = {stream: position for stream, position in self.streams.items() if stream.source in sources}
+        return replace(self, streams=kept)
+
+    def files_read(self, store: ObjectStore, source: str) -> list[FileRead]:
+        """Return the files of a source that the committed epochs have read, in the order in which they were read.
+
+        Paths are as in splits. Raises `Corrupt` if a part of the log is missing or damaged.
+        """
+        logs = [position.files for stream, position in self.streams.items() if stream.source == source]
+        return [replace(file, path=_as_in_splits(file.path)) for log in logs for file in log.read(store)]
+
+    def to_json(self) -> dict[str, Any]:
+        """Return plain data for the manifest."""
+        streams = {str(stream): position.to_json() for stream, position in self.streams.items()}
+        return {STREAMS: streams, **({} if self.spark is None else {"spark": self.spark.to_json()})}
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Positions:
+        """Decode the result of `to_json`. Raises `ValueError` for another format, since rows would be read twice."""
+        if not {"spark", STREAMS}.issuperset(data) or STREAMS not in data:
+            raise ValueError("the positions of sources have another format")
+        streams = {StreamId.from_text(text): Position.from_json(position) for text, position in data[STREAMS].items()}
+        return cls(streams, Generation.from_json(data["spark"]) if "spark" in data else None)
 
 
 def position_files(positions: Mapping[str, Any]) -> set[str]:
     """Return the names of the objects that positions reference."""
     logs = (position["files"] for position in positions.get(STREAMS, {}).values() if "files" in position)
     return {str(chunk[0]) for log in logs for chunk in log["chunks"]}
-
-
-def files_read(store: ObjectStore, positions: Mapping[str, Any], identity: str) -> list[FileRead]:
-    """Return the files of a source that the committed epochs have read, in the order in which they were read.
-
-    `positions` and `identity` (`attached`) are those of the manifest. Paths are as in splits. Raises `Corrupt` if a
-    part of the log is missing or damaged.
-    """
-    streams = [name for name in positions.get(STREAMS, {}) if name.partition("/")[0] == identity]
-    files = [file for name in streams for file in position_of(positions, name).files.read(store)]
-    return [replace(file, path=_as_in_splits(file.path)) for file in files]
 
 
 def _as_in_splits(path: str) -> str:

@@ -88,11 +88,11 @@ class Readings:
         """Return the messages of a sink USING kafka since this driver was opened: `key`, `value` and `epoch`."""
         named = find_sink(self._engine.version.catalog, sink)
         if named is None or not sink_side(named).sends_messages:
-            known = [other.name for other in self._engine.version.catalog.sinks if sink_side(other).sends_messages]
+            names = [other.name for other in self._engine.version.catalog.sinks if sink_side(other).sends_messages]
             raise UnknownName(
                 f"there is no sink `{sink}` that sends messages",
-                detail=f"sinks USING kafka: {', '.join(known) or 'none'}",
-                hint=near_misses(sink, known) or "CREATE SINK … USING kafka",
+                detail=f"sinks USING kafka: {', '.join(names) or 'none'}",
+                hint=near_misses(sink, names) or "CREATE SINK … USING kafka",
             )
         return list(self._host.messages.get(named.name, ()))
 

@@ -10,7 +10,6 @@ import itertools
 import os
 import re
 from fnmatch import fnmatchcase
-from typing import Any
 
 from rejoinder.connectors.registry import source_side
 from rejoinder.engine.engine import Engine
@@ -18,21 +17,22 @@ from rejoinder.errors import MissingInput
 from rejoinder.formats.file_signatures import local_signature
 from rejoinder.ir.catalog import Source
 from rejoinder.ir.splits import FileSplit
+from rejoinder.ir.streams import StreamId
 from rejoinder.plan.physical.dataflow import SourceScan
-from rejoinder.state.positions import files_read, with_files
+from rejoinder.state.positions import Positions
 from rejoinder.store.commits.file_log import FileRead
 
 
-def new_files(engine: Engine) -> tuple[dict[str, Any], list[FileSplit]]:
+def new_files(engine: Engine) -> tuple[Positions, list[FileSplit]]:
     """Return the positions after all unread files, and the splits of these files, oldest first."""
-    positions: dict[str, Any] = dict(engine.version.positions)
+    positions = engine.version.positions
     splits: list[FileSplit] = []
     for scan in engine.dataflow.scans.values():
         if not isinstance(scan, SourceScan) or not source_side(scan.source).rereads_files:
             continue
         source = scan.source
         identity = engine.version.attached[source.name]
-        seen = {file.path for file in files_read(engine.store, positions, identity)}
+        seen = {file.path for file in positions.files_read(engine.store, identity)}
         ordered = _limited(source, [path for path in _files(source) if path not in seen])
         read: list[FileRead] = []
         last = -1
@@ -40,7 +40,7 @@ def new_files(engine: Engine) -> tuple[dict[str, Any], list[FileSplit]]:
             last = max(last + 1, os.stat(path).st_mtime_ns // 1_000_000)  # files of one millisecond keep their order
             read.append(FileRead(path, last, local_signature(path)))
         splits += [FileSplit(source.name, file.path, file.modified) for file in read]
-        positions = with_files(engine.store, positions, f"{identity}/0", engine.epoch + 1, read)
+        positions = positions.with_files(engine.store, StreamId(identity), engine.epoch + 1, read)
     return positions, splits
 
 

@@ -19,7 +19,8 @@ from rejoinder.engine.hydration.source_replay import SourceReplay
 from rejoinder.errors import Incomplete, MissingInput, Unsupported
 from rejoinder.formats.file_signatures import local_signature
 from rejoinder.ir.catalog import Source
-from rejoinder.state.positions import STREAMS, Position, with_files
+from rejoinder.ir.streams import StreamId
+from rejoinder.state.positions import Position, Positions
 from rejoinder.store.commits.file_log import FileRead
 from rejoinder.store.objects.object_store import open_store
 from rejoinder.testing import Driver
@@ -94,7 +95,7 @@ def remote(failure: OSError) -> str | None:
     """Why a source whose file lies elsewhere cannot be read again."""
     store = open_store("memory://rereading")
     source = Source("s", "stream", SCHEMA, format="json", options={"path": "s3://b/in"})
-    positions: Mapping[str, Any] = with_files(store, {}, "id/0", 0, [FileRead("s3://b/in/1.json", 0, "3#tag")])
+    positions = Positions().with_files(store, StreamId("id"), 0, [FileRead("s3://b/in/1.json", 0, "3#tag")])
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(source_replay, "open_path", failing_once(failure, lambda path: None))
         return SourceReplay(store, positions, {"s": "id"}).unreadable(source)
@@ -127,7 +128,7 @@ def test_a_broker_that_does_not_answer_is_no_reason(monkeypatch: pytest.MonkeyPa
 
 @pytest.mark.parametrize("source", [TOPIC, FEED], ids=["topic", "feed"])
 def test_without_spark_it_is_not_known_whether_a_topic_can_be_read_again(source: Source) -> None:
-    positions = {STREAMS: {"id/0": Position(json.dumps({"x": {"0": 5}})).to_json()}}
+    positions = Positions({StreamId("id"): Position(json.dumps({"x": {"0": 5}}))})
     replay = SourceReplay(open_store("memory://rereading"), positions, {"s": "id"})
     with pytest.raises(Unsupported, match="read again on Spark only") as refused:
         replay.unreadable(source)
@@ -135,7 +136,7 @@ def test_without_spark_it_is_not_known_whether_a_topic_can_be_read_again(source:
 
 
 def test_rows_that_a_test_inserted_into_a_topic_are_not_read_again() -> None:
-    replay = SourceReplay(open_store("memory://rereading"), {}, {"s": "id"})
+    replay = SourceReplay(open_store("memory://rereading"), Positions(), {"s": "id"})
     assert replay.unreadable(TOPIC) == "a topic is read again on Spark only"
     counted = replace(TOPIC, options={**TOPIC.options, "max_ahead": "1"})
     assert "max_ahead" in (replay.unreadable(counted) or "")

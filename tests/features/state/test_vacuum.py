@@ -13,6 +13,7 @@ import pytest
 
 from rejoinder import errors
 from rejoinder.engine.executors.spark_executor import make_marker
+from rejoinder.ir.streams import Generation
 from rejoinder.state.inbox_names import inbox_name
 from rejoinder.testing import Driver
 
@@ -106,9 +107,7 @@ def test_it_runs_beside_epochs_and_definitions(tmp_path: Path) -> None:
 def test_generations_of_sparks_checkpoint(tmp_path: Path) -> None:
     driver = opened(tmp_path / "state")
     step(driver, 0)
-    driver._engine.annotate(
-        {**driver._engine.version.positions, "spark": {"number": 5, "folder": "5-aaaaaaaa", "sources": []}}
-    )
+    driver._engine.begin_generation(Generation(5, "5-aaaaaaaa", ()), {}, {}, commit=True)
     spark = tmp_path / "state" / "spark"
     for name in ("2-00000000", "3-00000000", "4-00000000", "5-aaaaaaaa", "5-bbbbbbbb", "6-00000000", "1-mine", "notes"):
         (spark / name / "offsets").mkdir(parents=True)

@@ -314,7 +314,7 @@ def test_partitions_that_are_not_there_are_refused() -> None:
         ("partitions '0'", InvalidSql, "`partitions` of `s` is `0`"),
         ("partitions 'many'", InvalidSql, "`partitions` of `s` is `many`"),
         ("partitions '2', partition_by 'name'", InvalidSql, "names them by text"),
-        ("partitions '2'", InvalidSql, "nothing says which of them a row is of"),
+        ("partitions '2'", InvalidSql, "no column names that of a row"),
         ("idle_after 'INTERVAL -1 SECOND'", InvalidSql, "it must be positive"),
         ("idle_after '0 seconds'", InvalidSql, "it must be positive"),
         ("idle_after '1 month'", InvalidSql, "months have no fixed length"),

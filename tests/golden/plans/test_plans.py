@@ -44,6 +44,17 @@ QUERIES = {
     "FROM items",
     "window_in_time": "SELECT item, rate, ROW_NUMBER() OVER (PARTITION BY TUMBLE(at, INTERVAL 1 HOUR) ORDER BY rate) "
     "AS place FROM bids",
+    "scalar_subquery": "SELECT id, (SELECT price FROM items i WHERE i.item = o.item) AS price FROM orders o",
+    "scalar_aggregate": "SELECT id FROM orders o WHERE cust = (SELECT max(id) FROM notes n WHERE n.text = o.item)",
+    "scalar_by_domain": "SELECT id, (SELECT count(*) FROM items i WHERE i.price > o.cust) AS n FROM orders o",
+    "exists_under_or": "SELECT id FROM orders o WHERE cust = 1 OR EXISTS (SELECT 1 FROM notes n WHERE n.id = o.id)",
+    "in_as_a_value": "SELECT id, item IN (SELECT item FROM items) AS known FROM orders",
+    "lateral": "SELECT o.id, q.n FROM orders o LEFT JOIN LATERAL (SELECT count(*) AS n FROM notes n "
+    "WHERE n.id = o.id) q ON TRUE",
+    "common_to_or": "SELECT o.id FROM orders o, items i WHERE (o.item = i.item AND i.price > 5 AND o.cust = 1) "
+    "OR (i.item = o.item AND i.price > 9 AND o.cust = 2)",
+    "filter_of_an_equal_column": "SELECT o.id, c.name, n.text FROM orders o JOIN customers c ON o.cust = c.id "
+    "LEFT JOIN notes n ON n.id = c.id WHERE o.cust = 7",
     "except_in_time": "SELECT item, made FROM clicks EXCEPT SELECT item, at FROM bids",
     "join_of_a_union": "SELECT c.name, u.what FROM (SELECT id, item AS what FROM orders UNION ALL "
     "SELECT id, text FROM notes) u JOIN customers c ON u.id = c.id",
@@ -90,6 +101,8 @@ QUERIES = {
     "FROM items GROUP BY country, session_window(CAST(price AS BIGINT), 5)",
     "rollup": "SELECT item, TUMBLE(made, INTERVAL 5 MINUTES) AS w, count(*) AS n, GROUPING(item) AS g FROM clicks "
     "GROUP BY TUMBLE(made, INTERVAL 5 MINUTES), ROLLUP(item)",
+    "current_rows": "SELECT item, count(*) AS n FROM clicks WHERE made > current_timestamp() - INTERVAL 1 HOUR "
+    "GROUP BY item",
     "explode": "SELECT id, part FROM notes LATERAL VIEW explode(array(text, 'none')) AS part",
     "values": "SELECT n.text, v.size FROM notes n JOIN VALUES (1, 'small'), (2, 'large') AS v(id, size) ON n.id = v.id",
     "validity_join": f"SELECT o.id, r.rate FROM orders o JOIN customers c ON o.cust = c.id JOIN {VERSIONS} r "

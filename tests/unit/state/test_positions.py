@@ -8,7 +8,8 @@ import pytest
 
 from rejoinder.engine.version import named_files
 from rejoinder.errors import Corrupt
-from rejoinder.state.positions import Position, files_read, position_of, restrict_positions, with_files, with_position
+from rejoinder.ir.streams import Generation, StreamId
+from rejoinder.state.positions import Position, Positions
 from rejoinder.store.commits.file_log import FileLog, FileRead
 from rejoinder.store.commits.unnamed_files import find_garbage
 from rejoinder.store.objects.object_store import open_store
@@ -35,7 +36,7 @@ def test_a_file_is_read_once_across_restarts(tmp_path: Path) -> None:
     driver = opened(tmp_path)
     driver.step()
     engine = driver._engine
-    read = files_read(engine.store, engine.version.positions, engine.version.attached["t"])
+    read = engine.version.positions.files_read(engine.store, engine.version.attached["t"])
     assert len(read) == FILES
     assert sorted(row["a"] for row in driver.table("v")) == list(range(FILES))
     assert sorted(Path(each.path).stem for each in read) == [f"{number:03}" for number in range(FILES)]
@@ -62,8 +63,22 @@ def test_a_damaged_log_of_files_is_named(tmp_path: Path) -> None:
 
 def test_positions_go_with_their_source(tmp_path: Path) -> None:
     store = open_store(str(tmp_path))
-    positions = with_files(store, {}, "aa/0", 3, [FileRead("file:///a%20b/c%25.csv", 5), FileRead("s3a://x/y%20z", 6)])
-    positions = with_position(positions, "bb/0", Position('{"t":{"0":7}}', {"0": "began"}))
-    assert position_of(positions, "bb/0") == Position('{"t":{"0":7}}', {"0": "began"}, FileLog())
-    assert [each.path for each in files_read(store, positions, "aa")] == ["file:/a b/c%.csv", "s3a://x/y z"]
-    assert list(restrict_positions(positions, {"bb"})["streams"]) == ["bb/0"]
+    files, topic = StreamId("aa"), StreamId("bb", 1)
+    read = [FileRead("file:///a%20b/c%25.csv", 5), FileRead("s3a://x/y%20z", 6)]
+    positions = Positions().with_files(store, files, 3, read)
+    positions = positions.with_position(topic, Position('{"t":{"0":7}}', {"0": "began"}))
+    assert positions.of(topic) == Position('{"t":{"0":7}}', {"0": "began"}, FileLog())
+    assert [file.path for file in positions.files_read(store, "aa")] == ["file:/a b/c%.csv", "s3a://x/y z"]
+    assert list(positions.restricted_to({"bb"}).streams) == [topic]
+
+
+def test_positions_are_stored_as_they_are(tmp_path: Path) -> None:
+    positions = Positions().with_files(open_store(str(tmp_path)), StreamId("aa"), 3, [FileRead("file:///a.csv", 5)])
+    positions = positions.with_generation(
+        Generation(2, "2-ab", (StreamId("bb", 1), StreamId("aa")), ("v1", "{}")),
+        {StreamId("bb", 1): {"0": "began"}},
+        {StreamId("aa"): '{"logOffset":1}'},
+    )
+    assert positions.of(StreamId("aa")).offset == '{"logOffset":1}' and positions.of(StreamId("bb", 1)).offset == "-"
+    assert Positions.from_json(positions.to_json()) == positions
+    assert Positions.from_json(Positions().to_json()) == Positions()

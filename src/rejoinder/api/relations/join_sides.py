@@ -74,8 +74,8 @@ class Pairing:
                 )
 
     def _left_types(self) -> list[pa.DataType]:
-        known = {name.lower(): self.left.schema.field(name).type for name in self.left.columns}
-        return [known.get(e.lower()) or self.bound(e).schema.field("value").type for e, _ in self.pairs]
+        types = {name.lower(): self.left.schema.field(name).type for name in self.left.columns}
+        return [types.get(e.lower()) or self.bound(e).schema.field("value").type for e, _ in self.pairs]
 
     def bound(self, expression: str) -> Query:
         """Bind an expression over the left side, as the only column `value` of a query."""
@@ -104,8 +104,7 @@ class Pairing:
 
     def of_left(self, expression: str) -> str:
         """Return an expression of the left side with qualified columns."""
-        known = {name.lower() for name in self.left.columns}
-        if expression.lower() in known:
+        if expression.lower() in {name.lower() for name in self.left.columns}:
             return f"{self.names[0]}.{quoted(expression)}"
         return qualified(expression, self.left.name, self.left.columns)
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import pyarrow as pa
 
-from rejoinder.connectors.sink_definition import check_against, make_sink
+from rejoinder.connectors.sink_definition import check_against, declared_sink
 from rejoinder.engine.definitions.definition_statements import has_same
 from rejoinder.errors import InvalidSql
 from rejoinder.ir.catalog import Catalog
@@ -113,15 +113,14 @@ class Selection(ABC):
                 hint=f'name the format: .to("{name}", "kafka", …)',
             )
         home = self._home
-        given = {option.rstrip("_"): str(value) for option, value in options.items()}
-        sink = None if form is None else make_sink(f"{name}_{form}", name, form, given)
+        sink = None if form is None else declared_sink(name, form, None, options)
         if sink is not None:
             check_against(sink, self.schema)
         texts = []
         if not has_same(home.catalog, CreateView(name, self.query)):
             texts.append(f"CREATE VIEW {quoted(name)} AS {self.query}")
         if sink is not None and not has_same(home.catalog, CreateSink(sink)):
-            listed = ", ".join(f"{option} {_text(value)}" for option, value in given.items())
+            listed = ", ".join(f"{option} {_text(value)}" for option, value in sink.options.items())
             words = f" OPTIONS ({listed})" if listed else ""
             texts.append(f"CREATE SINK {quoted(sink.name)} FROM {quoted(name)} USING {sink.format}{words}")
         if texts:

@@ -108,10 +108,10 @@ class Table(Rows):
         A sink with mode 'upsert' uses it with the table's key, unless another mode or key is given.
         """
         form = None if form is None else form.lower()
-        known = SINKS.get(form or "")
-        if known is not None and "upsert" in known.modes:
+        side = SINKS.get(form or "")
+        if side is not None and "upsert" in side.modes:
             mode = options.get("mode", "upsert")
-            keyed = {"key": ", ".join(self.key)} if mode in known.keyed_modes and "key" not in options else {}
+            keyed = {"key": ", ".join(self.key)} if mode in side.keyed_modes and "key" not in options else {}
             options = {**options, "mode": mode, **keyed}
         self._define(name, form, options)
 
@@ -171,12 +171,12 @@ def grouped(rows: Rows, keys: Sequence[str], calls: Sequence[str], window: str =
     if not keys:
         raise InvalidSql(f"`{rows.name}` is grouped by nothing", hint='name columns: group_by("country")')
     base = f"{rows.item} AS {quoted(rows.name)}"
-    known = {name.lower(): name for name in rows.columns}
-    names = tuple(known.get(key.lower(), "") for key in keys)
+    columns = {name.lower(): name for name in rows.columns}
+    names = tuple(columns.get(key.lower(), "") for key in keys)
     if not all(names):
-        made = replace(rows, item=f"(SELECT {', '.join(keys)} FROM {base})")
-        names = tuple(made.columns)
-        extra = ", ".join(key for key in keys if key.lower() not in known)
+        keyed = replace(rows, item=f"(SELECT {', '.join(keys)} FROM {base})")
+        names = tuple(keyed.columns)
+        extra = ", ".join(key for key in keys if key.lower() not in columns)
         base = f"(SELECT *, {extra} FROM {base}) AS {quoted(rows.name)}"
     listed = ", ".join(map(quoted, names))
     shown = f"{listed}, {window} AS {quoted(WINDOW)}" if window else listed
@@ -225,8 +225,8 @@ def _default(left: Rows, right: Table | WindowedTable, key: Sequence[str], on: O
     """Return the default pairs of a join: the left key with the right key, or columns with the same names."""
     if len(key) == len(right.key):
         return list(zip(key, right.key, strict=True))
-    known = {name.lower() for name in left.columns}
-    missing = [name for name in right.key if name.lower() not in known]
+    columns = {name.lower() for name in left.columns}
+    missing = [name for name in right.key if name.lower() not in columns]
     if on is None and missing:
         raise InvalidSql(
             f"`{right.name}` is joined by its key, and `{left.name}` does not have these columns",

@@ -62,11 +62,11 @@ class Input(ABC):
         """
         relation = self._timed_source(source)
         name = event_time(relation, column)
-        value, known = explicit_watermark(relation, name, time), self._runner.partitions.get(relation.name, ())
+        value, partitions = explicit_watermark(relation, name, time), self._runner.partitions.get(relation.name, ())
         is_in_order = source_side(relation).takes_diffs and "latestfirst" not in relation.options
         newest = self._inbox.newest(relation) if is_in_order else None
         is_running = self._runner.is_running
-        self.engine.add_watermark(relation, name, value, partition, known, is_running=is_running, newest=newest)
+        self.engine.add_watermark(relation, name, value, partition, partitions, is_running=is_running, newest=newest)
         self._make_epoch()
 
     def _timed_source(self, name: str) -> Source:

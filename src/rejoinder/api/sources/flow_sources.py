@@ -79,8 +79,8 @@ class Sources(ABC):
         """
         keys = (key,) if isinstance(key, str) else tuple(key)
         options = {"order": order, "op": op}
-        given = {**more, **{k: v for k, v in options.items() if v}}
-        self._declare(name, "table", frame, keys, given, watermark(name, event_time, delay))
+        texts = {**more, **{k: v for k, v in options.items() if v}}
+        self._declare(name, "table", frame, keys, texts, watermark(name, event_time, delay))
         return Table.of(self, name)
 
     def changelog(
@@ -98,8 +98,8 @@ class Sources(ABC):
 
         `event_time`, `delay` and further options are as for `stream`.
         """
-        given = {**more, **{k: v for k, v in {"op": op, "diff": diff}.items() if v}}
-        return self._declare(name, "changelog", frame, (), given, watermark(name, event_time, delay))
+        texts = {**more, **{k: v for k, v in {"op": op, "diff": diff}.items() if v}}
+        return self._declare(name, "changelog", frame, (), texts, watermark(name, event_time, delay))
 
     @overload
     def kafka(self, name: str, columns: Columns, *, kind: Literal["stream"] = "stream", **options: Any) -> Stream: ...
@@ -127,11 +127,11 @@ class Sources(ABC):
         `key` names the columns that a record's key fills: for a table, its primary key.
         """
         keys = (key,) if isinstance(key, str) else tuple(key)
-        given = {**(options or {}), **{option: str(value) for option, value in more.items()}}
+        texts = {**(options or {}), **{option: str(value) for option, value in more.items()}}
         if keys and kind != "table":  # the key of a table is its primary key
-            given["key"] = ", ".join(keys)
+            texts["key"] = ", ".join(keys)
         primary = keys if kind == "table" else ()
-        source = topic_source(name, kind, columns, primary, given, watermark(name, event_time, delay))
+        source = topic_source(name, kind, columns, primary, texts, watermark(name, event_time, delay))
         self.define(CreateSource(source, if_not_exists=True))
         if kind == "changelog":
             return self.relation(name)
@@ -146,9 +146,9 @@ class Sources(ABC):
         options: Mapping[str, str | int],
         watermarks: Mapping[str, str],
     ) -> Relation:
-        given = {option: str(value) for option, value in options.items()}
-        source = make_source(name, kind, frame_fields(name, frame), key, DATAFRAME.name, given, watermarks)
-        known = self.catalog.find(name)
-        self._frames[source.name if known is None else known.name] = frame
+        texts = {option: str(value) for option, value in options.items()}
+        source = make_source(name, kind, frame_fields(name, frame), key, DATAFRAME.name, texts, watermarks)
+        existing = self.catalog.find(name)
+        self._frames[source.name if existing is None else existing.name] = frame
         self.define(CreateSource(source, if_not_exists=True))
         return self.relation(name)

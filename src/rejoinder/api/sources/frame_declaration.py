@@ -57,8 +57,8 @@ def topic_source(
 ) -> Source:
     """Return a source on a topic, with its columns given as names and SQL types."""
     fields = [_field(source, column, text) for column, text in columns.items()]
-    given = {option.lower(): value for option, value in options.items()}
-    return make_source(source, kind, fields, primary_key, KAFKA.name, given, watermarks)
+    lowered = {option.lower(): value for option, value in options.items()}
+    return make_source(source, kind, fields, primary_key, KAFKA.name, lowered, watermarks)
 
 
 def _field(source: str, column: str, text: str) -> pa.Field:

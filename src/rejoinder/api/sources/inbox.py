@@ -81,9 +81,9 @@ def checked_rows(source: Source, rows: pa.Table | Sequence[Mapping[str, Any]]) -
             hint='as in flow.insert("orders", [{"id": 1}])',
         )
     source = source.recorded
-    given = rows.column_names if isinstance(rows, pa.Table) else dict.fromkeys(name for row in rows for name in row)
+    columns = rows.column_names if isinstance(rows, pa.Table) else dict.fromkeys(name for row in rows for name in row)
     names = source.schema.names
-    for name in given:
+    for name in columns:
         if name not in names:
             raise InputError(
                 f"`{source.name}` has no column `{name}`",
@@ -93,7 +93,7 @@ def checked_rows(source: Source, rows: pa.Table | Sequence[Mapping[str, Any]]) -
     try:
         if isinstance(rows, pa.Table):
             for field in source.schema:
-                if field.name not in given:
+                if field.name not in columns:
                     rows = rows.append_column(field, pa.nulls(rows.num_rows, field.type))
             table = rows.select(names).cast(source.schema)
         else:

@@ -26,14 +26,14 @@ def removed_on_failure(before: Engine) -> Iterator[None]:
         yield
         return
     folder = Path(before.store.path)
-    known = set(os.listdir(folder)) if folder.is_dir() else set()
+    existing = set(os.listdir(folder)) if folder.is_dir() else set()
     missing = [parent for parent in (folder, *folder.parents) if not parent.exists()]
     try:
         yield
     except BaseException as error:
         # A KeyboardInterrupt is not a failure. A fenced driver must keep the files of the driver that took over.
         if isinstance(error, Exception) and not isinstance(error, Fenced) and _may_remove(before):
-            _remove(folder, known, missing)
+            _remove(folder, existing, missing)
         raise
 
 
@@ -46,10 +46,10 @@ def _may_remove(before: Engine) -> bool:
     return newest is None or newest.epoch < 0
 
 
-def _remove(folder: Path, known: set[str], missing: list[Path]) -> None:
+def _remove(folder: Path, existing: set[str], missing: list[Path]) -> None:
     if not folder.is_dir():
         return
-    for name in set(os.listdir(folder)) - known:
+    for name in set(os.listdir(folder)) - existing:
         path = folder / name
         if path.is_dir() and not path.is_symlink():
             shutil.rmtree(path, ignore_errors=True)

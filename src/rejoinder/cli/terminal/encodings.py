@@ -23,7 +23,7 @@ def plain(failure: UnicodeError) -> tuple[str | bytes, int]:
 
 def _escaped(letter: str) -> str:
     units = letter.encode("utf-16-be", "surrogatepass").hex()
-    return "".join(f"\\u{units[at : at + 4]}" for at in range(0, len(units), 4))
+    return "".join(f"\\u{units[start : start + 4]}" for start in range(0, len(units), 4))
 
 
 codecs.register_error(ERRORS, plain)

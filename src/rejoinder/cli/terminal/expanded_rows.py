@@ -54,8 +54,8 @@ def toggled(expanded: bool | None, word: str) -> bool | None:
     >>> toggled(None, ""), toggled(True, ""), toggled(True, "auto")
     (True, False, None)
     """
-    known: dict[str, Any] = {"": not expanded, "on": True, "off": False, "auto": None}
-    if word not in known:
+    settings: dict[str, Any] = {"": not expanded, "on": True, "off": False, "auto": None}
+    if word not in settings:
         raise ValueError(word)
-    result: bool | None = known[word]
+    result: bool | None = settings[word]
     return result

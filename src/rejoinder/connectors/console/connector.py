@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import sys
 from dataclasses import dataclass
-from typing import ClassVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from rejoinder.connectors.connector import Connector, SinkSide, TargetContext
-from rejoinder.connectors.delivery import DELIVERED_COLUMNS, Delivery
+from rejoinder.connectors.delivery import DELIVERED_COLUMNS, Delivery, Target
 from rejoinder.errors import InvalidSql
 from rejoinder.formats.text.plain_rows import plain_rows, sort_key
 from rejoinder.formats.text.row_text import table_text
@@ -20,11 +19,10 @@ LIMIT = 20
 
 
 @dataclass(frozen=True)
-class ConsoleTarget:
+class ConsoleTarget(Target):
     """Prints to standard output, at most `limit` changes of an epoch."""
 
     sink: Sink
-    stores_epochs: ClassVar[bool] = False
 
     @property
     def limit(self) -> int:
@@ -38,10 +36,6 @@ class ConsoleTarget:
             raise InvalidSql(
                 f"option `limit` of sink `{self.sink.name}` is '{text}'", hint="a number of rows, as in limit '20'"
             )
-
-    def delivered(self) -> int | None:
-        """Return None: the console does not record epochs."""
-        return None
 
     def deliver(self, delivery: Delivery) -> None:
         """Print the changes of an epoch."""
@@ -78,7 +72,6 @@ class ConsoleSink(SinkSide):
     takes = ("limit",)
 
     def target(self, context: TargetContext) -> ConsoleTarget:
-        """Return the console."""
         return ConsoleTarget(context.sink)
 
 

@@ -26,11 +26,9 @@ class FeedSource(SourceSide):
     passes_rows = True
 
     def normalized(self, name: str, kind: Kind, options: Mapping[str, str]) -> dict[str, str]:
-        """Return the options, with the column that distinguishes inserts from deletes."""
         return feed_options(name, kind, options)
 
     def splits(self, session: SparkSession, source: Source, inputs: Inputs) -> DataFrame:
-        """Return a stream of the changes. Raises `MissingInput` if the table has no change feed."""
         from rejoinder.connectors.delta.spark.tables import change_feed
         from rejoinder.exchange.streaming.source_frames import frame_splits
 
@@ -47,7 +45,6 @@ class FeedSource(SourceSide):
         return None
 
     def records(self, session: SparkSession, source: Source, start: str, end: str) -> DataFrame:
-        """Return the sum of the changes up to a position."""
         from rejoinder.connectors.delta.spark.versions import feed_until
         from rejoinder.exchange.streaming.source_frames import frame_splits
 
@@ -62,7 +59,6 @@ class DeltaSink(SinkSide):
     keyed_modes = ("upsert",)
 
     def target(self, context: TargetContext) -> Target:
-        """Return the table. Raises `Unsupported` without Spark."""
         session = context.session()
         from rejoinder.connectors.delta.spark.target import DeltaTarget
 

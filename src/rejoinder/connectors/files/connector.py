@@ -35,11 +35,9 @@ class FileSource(SourceSide):
         self.reader = reader
 
     def check(self, source: Source) -> None:
-        """Raise `InvalidSql` for an option of another format, or for a wrong value."""
         check_files(source)
 
     def splits(self, session: SparkSession, source: Source, inputs: Inputs) -> DataFrame:
-        """Return a stream of the new files of a folder."""
         from rejoinder.exchange.streaming.source_frames import file_splits
 
         return file_splits(session, source.name, source.options)
@@ -49,7 +47,6 @@ class CsvSource(FileSource):
     """CSV files, which have options of their own and no nested values."""
 
     def check(self, source: Source) -> None:
-        """Raise a `PlanningError` for a wrong value of an option, or for a nested column."""
         check_files(source, is_csv=True)
         check_flat(source)
 
@@ -60,7 +57,6 @@ class JsonSource(FileSource):
     is_typed = False
 
     def is_json(self, options: Mapping[str, str]) -> bool:
-        """Return True."""
         return True
 
 
@@ -68,7 +64,6 @@ class TextSource(FileSource):
     """Text files, one row per line."""
 
     def check(self, source: Source) -> None:
-        """Raise `InvalidSql` unless there is exactly one column, of type STRING."""
         super().check(source)
         if source.schema.types != [pa.string()] or source.op or source.diff:
             raise InvalidSql(
@@ -87,7 +82,6 @@ class FileSink(SinkSide):
         self.write = write
 
     def target(self, context: TargetContext) -> FilesTarget:
-        """Return the folder as a target."""
         return FilesTarget(context.sink, context.identity, self.write)
 
 
@@ -98,7 +92,6 @@ class CsvSink(FileSink):
     choices: Mapping[str, tuple[str, ...]] = {"guard": ("true", "false")}
 
     def check(self, sink: Sink, schema: pa.Schema) -> None:
-        """Raise `Unsupported` for a column that CSV cannot contain."""
         nested = [field for field in schema if pa.types.is_nested(field.type) or pa.types.is_binary(field.type)]
         if nested:
             raise Unsupported(

@@ -20,7 +20,7 @@ def _is_character(value: str) -> bool:
     return len(value) == 1 and value.isascii() and value not in "\r\n\0"
 
 
-# Options with the values that they can have, in words too.
+# Options, a check of their values, and the values in words.
 _VALUES: tuple[tuple[tuple[str, ...], Callable[[str], bool], str], ...] = (
     (
         ("header", "multiline", "recursivefilelookup", "latestfirst"),
@@ -40,20 +40,20 @@ _VALUES: tuple[tuple[tuple[str, ...], Callable[[str], bool], str], ...] = (
 
 def check_files(source: Source, *, is_csv: bool = False) -> None:
     """Raise `InvalidSql` for an option of another format, or a value that an option cannot have."""
-    given = source.options
-    listed = f"options: {', '.join(given) or 'none'}"
-    for option, value in given.items():
+    values = source.options
+    listed = f"options: {', '.join(values) or 'none'}"
+    for option, value in values.items():
         if option in CSV_OPTIONS and not is_csv:
             fact = f"option `{option}` of `{source.name}` is for CSV, and this is {source.format}"
             raise InvalidSql(fact, detail=listed, hint="leave it out, or say USING csv")
         for options, is_fitting, words in _VALUES:
             if option in options and not is_fitting(value):
                 raise InvalidSql(f"option `{option}` of `{source.name}` is `{value}`", detail=listed, hint=words)
-    if "sep" in given and "delimiter" in given:
+    if "sep" in values and "delimiter" in values:
         hint = "they mean the same: give one of them"
         raise InvalidSql(f"`{source.name}` has both `sep` and `delimiter`", detail=listed, hint=hint)
-    if given.get("sep", given.get("delimiter", ",")) == given.get("quote", '"'):
-        hint = "take another character for one of them"
+    if values.get("sep", values.get("delimiter", ",")) == values.get("quote", '"'):
+        hint = "use another character for one of them"
         raise InvalidSql(f"`{source.name}` has one character as separator and as quote", detail=listed, hint=hint)
 
 
@@ -65,5 +65,5 @@ def check_flat(source: Source) -> None:
         raise Unsupported(
             f"CSV has no form for column `{nested.name}` of `{source.name}`, which is of type {kind}",
             detail="a field of CSV is one value",
-            hint="declare it as STRING, or take USING json or USING parquet",
+            hint="declare it as STRING, or use USING json or USING parquet",
         )

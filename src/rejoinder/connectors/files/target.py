@@ -31,7 +31,7 @@ from typing import Any, ClassVar
 import pyarrow as pa
 import pyarrow.fs as pafs
 
-from rejoinder.connectors.delivery import Delivery, absolute
+from rejoinder.connectors.delivery import Delivery, Target, absolute
 from rejoinder.connectors.files.writers import Writer
 from rejoinder.errors import SinkFailed
 from rejoinder.faults import reach
@@ -45,7 +45,7 @@ CHECKSUM = "checksum"
 
 
 @dataclass(frozen=True)
-class FilesTarget:
+class FilesTarget(Target):
     """A folder of files, local or in an object store."""
 
     sink: Sink

@@ -4,28 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 from rejoinder.connectors.connector import Connector, SinkSide, TargetContext
-from rejoinder.connectors.delivery import Delivery
+from rejoinder.connectors.delivery import Delivery, Target
 from rejoinder.errors import UnknownName
 
 PYTHON = "python"
 
 
 @dataclass(frozen=True)
-class FunctionTarget:
+class FunctionTarget(Target):
     """Calls `function(epoch, changes)`."""
 
     function: Callable[[int, Any], object]
-    stores_epochs: ClassVar[bool] = False
-
-    def check(self) -> None:
-        """Do nothing: a function cannot be checked before it is called."""
-
-    def delivered(self) -> int | None:
-        """Return None: a function does not store epochs."""
-        return None
 
     def deliver(self, delivery: Delivery) -> None:
         """Call the function. An exception stops the flow."""

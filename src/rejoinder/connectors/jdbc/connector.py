@@ -15,7 +15,6 @@ class JdbcSink(SinkSide):
     keyed_modes = ("upsert",)
 
     def target(self, context: TargetContext) -> Target:
-        """Return the table. Raises `Unsupported` without Spark."""
         session = context.session()
         from rejoinder.connectors.jdbc.spark.target import JdbcTarget
 

@@ -19,7 +19,7 @@ _NUMBER = re.compile(r"0|[1-9][0-9]{0,9}")
 
 
 def check_schema_id(owner: str, option: str, text: str) -> None:
-    """Refuse what a schema registry does not use as an id. `owner` is the source or sink."""
+    """Raise `InvalidSql` for a text that is not an id of a schema registry. `owner` is the source or sink."""
     if not _NUMBER.fullmatch(text) or int(text) >= 1 << 31:
         raise InvalidSql(
             f"option `{option}` of {owner} has the schema id '{text}'",
@@ -29,7 +29,7 @@ def check_schema_id(owner: str, option: str, text: str) -> None:
 
 
 def check_avro(source: Source, layout: Layout, columns: str) -> None:
-    """Refuse schemas that cannot be used, that do not fit the columns, or that no record could be matched with."""
+    """Raise a `PlanningError` for schemas that cannot be used, do not fit the columns, or match no record."""
     schemas = {
         option: text for option, text in source.options.items() if option == SCHEMA or option.startswith(FURTHER)
     }
@@ -39,12 +39,12 @@ def check_avro(source: Source, layout: Layout, columns: str) -> None:
     if not schemas.get(SCHEMA):
         raise InvalidSql(
             f"the Avro values of `{source.name}` have no schema",
-            detail="records do not carry theirs, and no schema registry is asked",
+            detail="records do not carry theirs, and Rejoinder does not ask a schema registry",
             hint='add OPTIONS (avro_schema \'{"type": "record", …}\')',
         )
     _check_ids(source, list(schemas))
     fields = {option: _fields(source, option, text) for option, text in schemas.items()}
-    for name, kind in _wanted(source, layout).items():
+    for name, kind in _value_columns(source, layout).items():
         _check_column(source, name, kind, fields, columns)
 
 
@@ -59,7 +59,7 @@ def _refuse_avro(source: Source, layout: Layout) -> None:
 
 
 def _check_ids(source: Source, schemas: list[str]) -> None:
-    """Each schema has its own id if the records have one, and none if they do not."""
+    """Raise `InvalidSql` unless each schema has its own id if the records have one, and none if they do not."""
     options = source.options
     listed = f"options: {', '.join(options)}"
     if not is_framed(options):
@@ -90,7 +90,7 @@ def _check_ids(source: Source, schemas: list[str]) -> None:
 
 
 def _fields(source: Source, option: str, schema: str) -> Mapping[str, pa.Field]:
-    """The fields of a schema, by their names in lower case."""
+    """Return the fields of a schema by their names in lower case."""
     try:
         return {field.name.lower(): field for field in fields_of(schema)}
     except (ValueError, KeyError, TypeError, AttributeError) as failure:
@@ -102,31 +102,31 @@ def _fields(source: Source, option: str, schema: str) -> Mapping[str, pa.Field]:
 def _check_column(
     source: Source, name: str, kind: pa.DataType, schemas: Mapping[str, Mapping[str, pa.Field]], columns: str
 ) -> None:
-    """A column fits its field in every schema that has one. One of them has all of it, the others may lack parts."""
-    fields = {option: found[name.lower()] for option, found in schemas.items() if name.lower() in found}
+    """Raise unless a column fits its field in every schema that has one. Only one of them needs all nested fields."""
+    fields = {option: schema[name.lower()] for option, schema in schemas.items() if name.lower() in schema}
     if not fields:
-        every = list(dict.fromkeys(field.name for found in schemas.values() for field in found.values()))
+        names = list(dict.fromkeys(field.name for schema in schemas.values() for field in schema.values()))
         raise UnknownName(
             f"the Avro schema of `{source.name}` has no field `{name}`",
-            detail=f"fields: {', '.join(every)}; {columns}",
-            hint=near_misses(name, every) or "declare the columns that the records have",
+            detail=f"fields: {', '.join(names)}; {columns}",
+            hint=near_misses(name, names) or "declare the columns that the records have",
         )
     is_whole = any(is_related(field.type, kind) for field in fields.values())
     for option, field in fields.items():
         if not is_whole or not is_related(field.type, kind, may_lack_fields=True):
             raise TypeMismatch(
                 f"the Avro field `{field.name}` does not fit column `{name}` of `{source.name}`",
-                detail=f"declared {spark_name(kind)}, {_said(option)} has {spark_name(field.type)}",
+                detail=f"declared {spark_name(kind)}, {_schema_name(option)} has {spark_name(field.type)}",
                 hint="declare the type that the records have, and cast in the query",
             )
 
 
-def _said(option: str) -> str:
+def _schema_name(option: str) -> str:
     return "the schema" if option == SCHEMA else option
 
 
-def _wanted(source: Source, layout: Layout) -> dict[str, pa.DataType]:
-    """The columns that the value fills, with the one that says what it does."""
-    wanted = {name: source.schema.field(name).type for name in layout.value}
+def _value_columns(source: Source, layout: Layout) -> dict[str, pa.DataType]:
+    """Return the columns that the value fills, including that of op or diff."""
+    columns = {name: source.schema.field(name).type for name in layout.value}
     mark = source.diff or source.op
-    return wanted if mark is None else {**wanted, mark: pa.int64() if source.diff else pa.string()}
+    return columns if mark is None else {**columns, mark: pa.int64() if source.diff else pa.string()}

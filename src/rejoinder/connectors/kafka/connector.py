@@ -39,25 +39,20 @@ class TopicSource(SourceSide):
     rejected_schema = REJECTED_RECORDS
 
     def normalized(self, name: str, kind: Kind, options: Mapping[str, str]) -> dict[str, str]:
-        """Return the options, each under one name."""
         return topic_options(name, options)
 
     def check(self, source: Source) -> None:
-        """Raise a `PlanningError` if the parts of a record cannot fill the columns."""
         check_layout(source)
 
     def is_json(self, options: Mapping[str, str]) -> bool:
-        """Whether values are JSON."""
         return options.get("format", "json") == "json"
 
     def partitions(self, session: SparkSession, source: Source) -> list[int]:
-        """Return the partitions of the topic. Raises `MissingInput`, within seconds, if it does not exist."""
         from rejoinder.connectors.kafka.spark.topics import partitions_of
 
         return partitions_of(session, f"source `{source.name}`", source.options)
 
     def splits(self, session: SparkSession, source: Source, inputs: Inputs) -> DataFrame:
-        """Return a stream of the records."""
         from rejoinder.connectors.kafka.spark.topics import topic_splits
 
         return topic_splits(session, source.name, source.options)
@@ -79,7 +74,6 @@ class TopicSource(SourceSide):
         return f"its topic `{topic}` begins at offset {first[number]} of partition {number}; older records were removed"
 
     def records(self, session: SparkSession, source: Source, start: str, end: str) -> DataFrame:
-        """Return the records between two positions."""
         from rejoinder.connectors.kafka.spark.topics import records_between
 
         return records_between(session, source.name, source.options, _json(start), end)
@@ -103,11 +97,9 @@ class TopicSink(SinkSide):
         return KafkaTarget(context.sink, context.host.session)
 
     def check(self, sink: Sink, schema: pa.Schema) -> None:
-        """Raise a `PlanningError` if values cannot be written as the options say."""
         check_messages(sink, schema)
 
     def tells_changes(self, sink: Sink) -> bool:
-        """Whether a message says whether its row was added or retracted."""
         return tells_changes(sink)
 
     def shown_options(self, sink: Sink, schema: pa.Schema) -> dict[str, str]:

@@ -43,17 +43,17 @@ def check_messages(sink: Sink, schema: pa.Schema) -> None:
 def value_column(sink: Sink, schema: pa.Schema) -> pa.Field:
     """Return the column that is written as it is: the only one outside the key. Raises `InvalidSql`."""
     format_, key = sink.options["value_format"], sink.options.get("key", "").lower().split(",")
-    beside = {*(name.strip() for name in key), *CHANGE.names}
-    found = [field for field in schema if field.name.lower() not in beside]
+    excluded = {*(name.strip() for name in key), *CHANGE.names}
+    candidates = [field for field in schema if field.name.lower() not in excluded]
     kind, wanted = (pa.binary(), "BINARY") if format_ == "raw" else (pa.string(), "STRING")
-    if len(found) != 1 or found[0].type != kind:
-        listed = ", ".join(f"{field.name} {spark_name(field.type)}" for field in found) or "none"
+    if len(candidates) != 1 or candidates[0].type != kind:
+        listed = ", ".join(f"{field.name} {spark_name(field.type)}" for field in candidates) or "none"
         raise InvalidSql(
             f"sink `{sink.name}` writes values as {format_}, which is one column of type {wanted}",
-            detail=f"columns of `{sink.view}` beside the key: {listed}",
-            hint=f"select one {wanted} column beside the key in the view, or write 'json' or 'avro'",
+            detail=f"columns of `{sink.view}` besides the key: {listed}",
+            hint=f"select one {wanted} column besides the key in the view, or write 'json' or 'avro'",
         )
-    return found[0]
+    return candidates[0]
 
 
 def _check_avro(sink: Sink, schema: pa.Schema) -> None:

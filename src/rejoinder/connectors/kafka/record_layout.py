@@ -1,7 +1,7 @@
 """Records of a topic: which part of a record fills which column of a source.
 
 The value fills all columns that no option gives to another part: `key 'id'`, `timestamp 'ts'`, `partition 'p'`,
-`offset 'o'`, `headers 'h'` name columns. A table takes its primary key from the key, unless told otherwise.
+`offset 'o'`, `headers 'h'` name columns. A table takes its primary key from the key, unless an option says otherwise.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ PARTS = ("timestamp", "partition", "offset", "headers")
 
 @dataclass(frozen=True)
 class Layout:
-    """The columns of each part of a record. `parts` maps a part to its column; what is left is of the value."""
+    """The columns of each part of a record. `parts` maps a part to its column; the value fills the others."""
 
     value_format: str
     value: tuple[str, ...]
@@ -42,14 +42,14 @@ def layout_of(source: Source) -> Layout:
     if source.kind == "table" and not key and key_format != "none" and not source.is_enveloped:  # which has the key
         key = source.primary_key
     parts = {part: declared[options[part].lower()] for part in PARTS if part in options}
-    taken = {*key, *parts.values()}
-    value = tuple(name for name in source.schema.names if name not in taken)
+    other_columns = {*key, *parts.values()}
+    value = tuple(name for name in source.schema.names if name not in other_columns)
     kinds = [source.schema.field(name).type for name in key]
     return Layout(options.get("format", "json"), value, key_format or key_format_of(kinds), key, parts)
 
 
 def key_format_of(kinds: Sequence[pa.DataType]) -> str:
-    """How a key of these types is written, unless told otherwise: one scalar as it is, all else as a JSON object.
+    """Return the default format of a key of these types: one scalar as it is, anything else as a JSON object.
 
     >>> key_format_of([pa.int64()]), key_format_of([pa.binary()]), key_format_of([pa.int64(), pa.string()])
     ('text', 'raw', 'json')
@@ -60,7 +60,7 @@ def key_format_of(kinds: Sequence[pa.DataType]) -> str:
 
 
 def listed(text: str) -> list[str]:
-    """The names in an option that may hold several.
+    """Return the names in an option that may have several.
 
     >>> listed("id, day")
     ['id', 'day']

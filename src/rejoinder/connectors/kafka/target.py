@@ -7,9 +7,9 @@ mode 'upsert', a repeated message has no effect.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
-from rejoinder.connectors.delivery import Delivery
+from rejoinder.connectors.delivery import Delivery, Target
 from rejoinder.connectors.kafka.duplicate_keys import refuse_duplicate_keys
 from rejoinder.connectors.kafka.sink_messages import MESSAGES, Encoder
 from rejoinder.connectors.sink_key import key_of
@@ -22,22 +22,17 @@ EPOCH_HEADER = "rejoinder.epoch"
 
 
 @dataclass(frozen=True)
-class KafkaTarget:
+class KafkaTarget(Target):
     """A topic."""
 
     sink: Sink
     session: SparkSession
-    stores_epochs: ClassVar[bool] = False
 
     def check(self) -> None:
         """Raise if the broker does not respond, or the topic does not exist."""
         from rejoinder.connectors.kafka.spark.topics import partitions_of
 
         partitions_of(self.session, f"sink `{self.sink.name}`", self.sink.options)
-
-    def delivered(self) -> int | None:
-        """Return None: a topic does not store epochs."""
-        return None
 
     def deliver(self, delivery: Delivery) -> None:
         """Send the messages of an epoch. Changes of a key go to one task, so that each key has one message."""
@@ -55,19 +50,11 @@ class KafkaTarget:
 
 
 @dataclass(frozen=True)
-class LocalTopic:
+class LocalTopic(Target):
     """A topic without a broker, for the test driver. Stores messages with key, value and epoch by sink."""
 
     sink: Sink
     messages: dict[str, list[dict[str, Any]]]
-    stores_epochs: ClassVar[bool] = False
-
-    def check(self) -> None:
-        """Do nothing: there is no broker."""
-
-    def delivered(self) -> int | None:
-        """Return None: a topic does not store epochs."""
-        return None
 
     def deliver(self, delivery: Delivery) -> None:
         """Store the messages of an epoch."""

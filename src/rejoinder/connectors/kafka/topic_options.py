@@ -26,32 +26,34 @@ _ENTRY = pa.struct([("key", pa.string()), ("value", pa.binary())])
 
 def topic_options(name: str, options: Mapping[str, str]) -> dict[str, str]:
     """Return the options of a source on a topic, each under one name. Raises a `PlanningError`."""
-    given = {_SAME.get(option, option): value for option, value in options.items()}
-    found = f"options: {', '.join(given) or 'none'}"
+    values = {_SAME.get(option, option): value for option, value in options.items()}
+    given_options = f"options: {', '.join(values) or 'none'}"
     for option in _PLACE:
-        if not given.get(option):
+        if not values.get(option):
             hint = "add OPTIONS (bootstrap 'host:9092', topic '…')"
-            raise InvalidSql(f"`{name}` USING kafka has no {option}", detail=found, hint=hint)
-    if not _TOPIC.fullmatch(given["topic"]):
+            raise InvalidSql(f"`{name}` USING kafka has no {option}", detail=given_options, hint=hint)
+    if not _TOPIC.fullmatch(values["topic"]):
         raise Unsupported(
-            f"topic '{given['topic']}' of `{name}` is not the name of one topic",
+            f"topic '{values['topic']}' of `{name}` is not the name of one topic",
             detail="letters, digits, dots, dashes and underscores",
             hint="make a source for each topic, and UNION ALL them in a view",
         )
-    _choice(name, given, "format", VALUE_FORMATS)
-    _choice(name, given, "key_format", KEY_FORMATS)
-    _choice(name, given, "avro_framing", ("none", "confluent"))
+    _choice(name, values, "format", VALUE_FORMATS)
+    _choice(name, values, "key_format", KEY_FORMATS)
+    _choice(name, values, "avro_framing", ("none", "confluent"))
     for option in ("maxoffsetspertrigger", "minpartitions"):
-        if option in given and not given[option].isdigit():
-            raise InvalidSql(f"option `{option}` of `{name}` is '{given[option]}'", detail=found, hint="give a number")
+        if option in values and not values[option].isdigit():
+            raise InvalidSql(
+                f"option `{option}` of `{name}` is '{values[option]}'", detail=given_options, hint="give a number"
+            )
     for option in ("partition_by", "partitions"):
-        if option in given:
+        if option in values:
             raise InvalidSql(
                 f"option `{option}` of `{name}` says what Kafka knows",
                 detail="the partitions of the topic are those of the watermarks",
                 hint="leave it out",
             )
-    return given
+    return values
 
 
 def check_layout(source: Source) -> None:
@@ -94,8 +96,8 @@ def _misfit(source: Source, layout: Layout) -> tuple[str, str]:
         if format_ not in ("text", "raw") or (what == "key" and not names):
             continue
         if len(names) != 1:
-            found = f"{len(names)} columns" if names else "no column"
-            return f"has {found} for a {what} that is one {format_}", f"declare one, or read the {what} as 'json'"
+            count = f"{len(names)} columns" if names else "no column"
+            return f"has {count} for a {what} that is one {format_}", f"declare one, or read the {what} as 'json'"
         kind = source.schema.field(names[0]).type
         if format_ == "raw" and not pa.types.is_binary(kind):
             return f"reads the {what} as bytes into `{names[0]}` {spark_name(kind)}", "declare the column as BINARY"
@@ -120,10 +122,10 @@ def _fits(part: str, kind: pa.DataType) -> bool:
     return bool(pa.types.is_int64(kind) if part == "offset" else is_integer(kind))
 
 
-def _choice(name: str, given: Mapping[str, str], option: str, choices: tuple[str, ...]) -> None:
-    if option in given and given[option] not in choices:
+def _choice(name: str, values: Mapping[str, str], option: str, choices: tuple[str, ...]) -> None:
+    if option in values and values[option] not in choices:
         raise InvalidSql(
-            f"option `{option}` of `{name}` is '{given[option]}'",
-            detail=f"options: {', '.join(given)}",
-            hint=near_misses(given[option], choices) or " or ".join(f"'{choice}'" for choice in choices),
+            f"option `{option}` of `{name}` is '{values[option]}'",
+            detail=f"options: {', '.join(values)}",
+            hint=near_misses(values[option], choices) or " or ".join(f"'{choice}'" for choice in choices),
         )

@@ -77,7 +77,7 @@ def _bisect(records: pa.Table, decode: Decode, malformed: list[tuple[pa.Table, s
 def _framed(records: pa.Table, source: Source, malformed: list[tuple[pa.Table, str]]) -> pa.Table:
     """Leave out records without a declared schema. There may be many of them in a row, too many to halve for each."""
     faults = frame_faults(_single(records, VALUE), schemas_by_id(source.options))
-    malformed.extend((records.slice(at, 1), reason) for at, reason in faults.items())
+    malformed.extend((records.slice(position, 1), reason) for position, reason in faults.items())
     return take(records, np.delete(np.arange(records.num_rows), list(faults))) if faults else records
 
 

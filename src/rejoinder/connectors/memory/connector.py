@@ -22,11 +22,9 @@ class MemorySource(SourceSide):
     takes_diffs = True
 
     def check(self, source: Source) -> None:
-        """Raise `InvalidSql` for a wrong value of an option."""
         check_files(source)
 
     def splits(self, session: SparkSession, source: Source, inputs: Inputs) -> DataFrame:
-        """Return a stream of the files of inserted rows, in the order of the calls."""
         from rejoinder.exchange.streaming.source_frames import inserted_splits
 
         return inserted_splits(session, source.name, source.options, inputs.inbox(source.name))

@@ -72,8 +72,8 @@ def unexpected_rows(sink: Sink, place: str, detail: str, values: str | None = No
 
 def check_columns(sink: Sink, place: str, needed: Sequence[str], actual: Sequence[str]) -> None:
     """Raise `SinkFailed` if a table lacks a column of the view. The case of names is ignored."""
-    known = {name.lower() for name in actual}
-    missing = [name for name in needed if name.lower() not in known]
+    present = {name.lower() for name in actual}
+    missing = [name for name in needed if name.lower() not in present]
     if missing:
         raise SinkFailed(
             f"table `{place}` of sink `{sink.name}` has no column `{missing[0]}`",

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Protocol
+from typing import Protocol
 
 from rejoinder.connectors.connector import Rereading
 from rejoinder.connectors.registry import source_side
@@ -20,9 +20,10 @@ from rejoinder.formats.file_signatures import local_signature, remote_signature
 from rejoinder.formats.paths import open_path
 from rejoinder.ir.catalog import Source
 from rejoinder.ir.splits import Split
+from rejoinder.ir.streams import StreamId
 from rejoinder.runtime.bucket_rounds import EpochWork
 from rejoinder.runtime.task import Report
-from rejoinder.state.positions import NOTHING, Position, files_read, position_of
+from rejoinder.state.positions import NOTHING, Position, Positions
 from rejoinder.store.commits.file_log import FileRead
 from rejoinder.store.objects.object_store import ObjectStore
 
@@ -55,7 +56,7 @@ class SourceReplay:
     """Reads the sources of a flow again, up to their committed positions."""
 
     store: ObjectStore
-    positions: Mapping[str, Any]
+    positions: Positions
     attached: Mapping[str, str]
     """The identity of each source."""
     topics: Topics | None = None
@@ -93,11 +94,11 @@ class SourceReplay:
 
     def files(self, source: Source) -> list[FileRead]:
         """Return the files that the committed epochs have read."""
-        return files_read(self.store, self.positions, self.attached[source.name])
+        return self.positions.files_read(self.store, self.attached[source.name])
 
     def position(self, source: Source) -> Position:
         """Return the position of the only stream of a source."""
-        return position_of(self.positions, f"{self.attached[source.name]}/0")
+        return self.positions.of(StreamId(self.attached[source.name]))
 
     def records(self, sources: Iterable[Source]) -> list[Split]:
         """Read the records of topics again, in this process. Returns splits."""

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from rejoinder.engine.maintenance.backup_targets import CHECKPOINT, INBOX, check_content, check_place
 from rejoinder.errors import Corrupt, NotCommitted, StorageFailed, Unsupported
 from rejoinder.state.flow_state import State
-from rejoinder.state.positions import STREAMS, position_of
+from rejoinder.state.positions import Positions
 from rejoinder.state.sink_progress import progress_file, recorded
 from rejoinder.state.timeline import Timeline
 from rejoinder.store.commits.lost_commits import hinted_version, mark_flow, write_hint
@@ -91,8 +91,7 @@ def backup(source: ObjectStore, target: ObjectStore) -> Backup:
 def refs_of(manifest: Manifest) -> list[CheckedRef]:
     """Return all objects that a manifest references with checksums: runs, times of epochs, logs of read files."""
     runs = {ref.name: ref for parts in State.from_json(manifest.spines).parts.values() for p in parts for ref in p.refs}
-    positions = manifest.extra["positions"]
-    logs = [position_of(positions, stream).files for stream in positions.get(STREAMS, {})]
+    logs = [position.files for position in Positions.from_json(manifest.extra["positions"]).streams.values()]
     return [
         *(CheckedRef(ref.name, ref.size, ref.crc) for ref in runs.values()),
         *(ref for _, _, ref in Timeline.from_json(manifest.extra["timeline"]).blocks),
@@ -148,10 +147,10 @@ def _copy_unread(source: ObjectStore, target: ObjectStore) -> list[str]:
 
 def _copy_frames(source: ObjectStore, target: ObjectStore, manifest: Manifest) -> list[str]:
     """Copy Spark's state of DataFrames, if there is any. Raises `Unsupported` if it is not in the store."""
-    spark = manifest.extra["positions"].get("spark", {})
-    if "header" not in spark:
+    spark = Positions.from_json(manifest.extra["positions"]).spark
+    if spark is None or spark.header is None:
         return []
-    folder = f"{CHECKPOINT}/{spark['folder']}"
+    folder = f"{CHECKPOINT}/{spark.folder}"
     names = [*_objects(source, f"{folder}/state"), *_objects(source, f"{folder}/commits")]
     if not names:
         raise Unsupported(

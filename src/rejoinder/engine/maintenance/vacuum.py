@@ -23,8 +23,9 @@ from dataclasses import dataclass
 from rejoinder.engine.version import named_files
 from rejoinder.host.temporary_folders import abandoned_folders, remove_abandoned
 from rejoinder.ir.catalog import Catalog, Source
+from rejoinder.ir.streams import Generation, StreamId
 from rejoinder.state.inbox_names import inbox_name
-from rejoinder.state.positions import position_of
+from rejoinder.state.positions import Positions
 from rejoinder.store.commits.manifest import Manifest
 from rejoinder.store.commits.newest_manifest import newest
 from rejoinder.store.commits.unnamed_files import Garbage, delete_garbage, find_garbage
@@ -101,11 +102,11 @@ def vacuum(
 
 def _generations(folder: str, manifest: Manifest, old: float) -> Iterator[Garbage]:
     """Yield old generations. The current one and the one before it stay, since a driver may still use that."""
-    current = manifest.extra["positions"].get("spark", {"number": -1, "folder": ""})
+    current = Positions.from_json(manifest.extra["positions"]).spark or Generation(-1, "", ())
     for name, path in _entries(folder, _GENERATION, is_folder=True):
         number = int(name.partition("-")[0])
-        is_unnamed = name != current["folder"] and number >= current["number"] and os.lstat(path).st_mtime < old
-        if number < current["number"] - 1 or is_unnamed:
+        is_unnamed = name != current.folder and number >= current.number and os.lstat(path).st_mtime < old
+        if number < current.number - 1 or is_unnamed:
             yield Garbage("generations of Spark's checkpoint", path, _size(path))
 
 
@@ -127,7 +128,8 @@ def _inserted(pending: str, manifest: Manifest, store: ObjectStore, old: float) 
 
 def _read(source: Source, manifest: Manifest, store: ObjectStore) -> set[str]:
     """Return the names of the files of a source that committed epochs have read."""
-    files = position_of(manifest.extra["positions"], f"{manifest.extra['attached'][source.name]}/0").files
+    stream = StreamId(manifest.extra["attached"][source.name])
+    files = Positions.from_json(manifest.extra["positions"]).of(stream).files
     return {file.path.rpartition("/")[2] for file in files.read(store)}
 
 

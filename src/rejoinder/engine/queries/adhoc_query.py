@@ -19,6 +19,7 @@ from rejoinder.kernels.arrow.consolidate import consolidate
 from rejoinder.kernels.arrow.sorting import rank_values
 from rejoinder.planner import plan
 from rejoinder.runtime.bucket_rounds import EpochWork, Setting
+from rejoinder.runtime.task import Clock
 from rejoinder.sql.bind.binder import bind
 from rejoinder.sql.parse.clauses import refuse_duplicate_names, refuse_reserved
 from rejoinder.sql.parse.text_caps import with_stack
@@ -115,7 +116,7 @@ def _filled(engine: Engine, query: str, starting: str | None) -> tuple[pa.Table,
         catalog, filling = planned_from_start(catalog, version.state, version.epoch, planned)
         store = Scratch(engine.store)
         setting = Setting(filling.dataflow, store, engine.buckets, engine.history, expiry=filling.expiry, hydrates=True)
-        work = EpochWork(setting, version.epoch, filling.before)
+        work = EpochWork(setting, version.epoch, filling.before, Clock(version.timeline.latest * 1000))
         reports = LocalExecutor().run_listed(work, [*filling.splits, *replay.records(filling.topics)])
         result = filling.into(version.state, reports)
         temporary = next(view for view in catalog.views if view.name == NAME)

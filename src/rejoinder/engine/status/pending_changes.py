@@ -20,7 +20,7 @@ def pending_views(engine: Engine) -> dict[str, str]:
     """
     result: dict[str, list[str]] = {}
     version = engine.version
-    for gate in version.plan.program.gates:
+    for gate in (gate for gate in version.plan.program.gates if not gate.is_inside):
         for condition in _conditions(version, gate):
             result.setdefault(gate.view, []).append(condition)
     return {view: " or ".join(conditions) for view, conditions in result.items()}

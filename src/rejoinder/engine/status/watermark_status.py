@@ -67,7 +67,9 @@ def _clock_rows(version: Version, wall: int | None) -> list[dict[str, Any]]:
             "source_watermark": _clock(latest),
             "delay": length_text(abs(wall - latest) * 1000),
             "idle_since": None,
-            "blocks": sorted({gate.view for gate in version.plan.program.gates if gate.interval}),
+            "blocks": sorted(
+                {gate.view for gate in version.plan.program.gates if gate.interval and not gate.is_inside}
+            ),
         }
     ]
 

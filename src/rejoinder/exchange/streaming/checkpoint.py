@@ -16,12 +16,14 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from rejoinder.errors import Corrupt, Unsupported
 from rejoinder.exchange.streaming.checkpoint_files import CheckpointFiles, HadoopFiles, LocalFiles
 from rejoinder.exchange.streaming.checkpoint_log import (
     FIRST_HEADER,
+    NewStream,
+    StreamPosition,
     StreamRead,
     read_epoch,
     read_start,
@@ -29,19 +31,29 @@ from rejoinder.exchange.streaming.checkpoint_log import (
 )
 from rejoinder.faults import reach
 from rejoinder.host.entropy import token
+from rejoinder.ir.streams import Generation, StreamId
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _GENERATION = re.compile(r"(\d+)-[0-9a-f]{8}")
-TICKS = "ticks/0"  # the stream that has no rows
+TICKS = StreamId("ticks")  # the stream that has no rows
+
+
+class Positions(Protocol):
+    """The committed positions of streams, and the generation that they belong to."""
+
+    @property
+    def streams(self) -> Mapping[StreamId, StreamPosition]: ...
+    @property
+    def spark(self) -> Generation | None: ...
 
 
 class Committed(Protocol):
     """The committed positions, and the identity of each source that is read."""
 
     @property
-    def positions(self) -> dict[str, Any]: ...
+    def positions(self) -> Positions: ...
     @property
     def attached(self) -> Mapping[str, str]: ...
 
@@ -53,10 +65,20 @@ class Ledger(Protocol):
     def version(self) -> Committed: ...
     @property
     def epoch(self) -> int: ...
-    def annotate(self, positions: dict[str, Any], *, commit: bool = True) -> None:
-        """Adopt new positions; without `commit`, the next epoch commits them."""
+    def begin_generation(
+        self,
+        generation: Generation,
+        starts: Mapping[StreamId, Mapping[str, str]],
+        offsets: Mapping[StreamId, str],
+        *,
+        commit: bool,
+    ) -> None:
+        """Adopt a new generation; without `commit`, the next epoch commits it.
 
-    def file_lines(self, stream: str) -> tuple[list[bytes], int]: ...
+        `starts` are where streams began that no epoch has read yet, `offsets` those of streams in the generation.
+        """
+
+    def file_lines(self, stream: StreamId) -> tuple[list[bytes], int]: ...
 
 
 class Checkpoint:
@@ -76,59 +98,68 @@ class Checkpoint:
             self._opened = LocalFiles() if remote is None else HadoopFiles(remote)
         return self._opened
 
-    def generation(self, ledger: Ledger, streams: Sequence[str], *, is_short: bool = False) -> str:
+    def generation(self, ledger: Ledger, streams: Sequence[StreamId], *, is_short: bool = False) -> str:
         """Write a new generation for a query over these streams, and return its folder; `streams` is in plan order.
 
         `is_short`: the query ends by itself. Then a driver that has already committed a generation of these streams
         lets the next epoch commit the new one.
         """
-        known = ledger.version.positions.get("spark")
-        number = 0 if known is None else known["number"] + 1
-        name = f"{number}-{token(4)}"
-        positions = self._write(ledger, known, name, streams)
+        positions = ledger.version.positions
+        last = positions.spark
+        number = 0 if last is None else last.number + 1
+        header = None if last is None else last.header
+        generation = Generation(number, f"{number}-{token(4)}", tuple(streams), header)
+        starts = self._unread_starts(positions, streams)
+        offsets = self._write(ledger, generation, starts)
         reach("in_generation", ledger.epoch)
-        generation = {"number": number, "folder": name, "sources": list(streams)}
-        if known is not None and "header" in known:
-            generation["header"] = known["header"]
-        is_known = known is not None and known["sources"] == list(streams) and self._is_own(known["folder"])
-        is_read = all(stream == TICKS or stream in ledger.version.positions.get("streams", {}) for stream in streams)
-        updated = {**ledger.version.positions, "streams": positions, "spark": generation}
-        ledger.annotate(updated, commit=not (is_short and is_known and is_read and "header" not in generation))
+        is_own = last is not None and last.streams == generation.streams and self._is_own(last.folder)
+        is_read = all(stream == TICKS or stream in positions.streams for stream in streams)
+        ledger.begin_generation(
+            generation, starts, offsets, commit=not (is_short and is_own and is_read and header is None)
+        )
         reach("after_generation", ledger.epoch)
-        self._own = name
+        self._own = generation.folder
         self._delete_before(number - 1)
-        return f"{self.folder}/{name}"
+        return f"{self.folder}/{generation.folder}"
 
     def read(self, ledger: Ledger, epoch: int) -> tuple[list[str] | None, list[StreamRead]]:
         """Return the header of an epoch that Spark has planned, if Spark keeps state for it, and what it reads."""
-        generation = ledger.version.positions["spark"]
-        folder, known = f"{self.folder}/{generation['folder']}", ledger.version.positions.get("streams", {})
-        header, read = read_epoch(self._files, folder, generation["sources"], epoch, known)
+        positions = ledger.version.positions
+        assert positions.spark is not None, "Spark has planned the epoch"
+        folder = f"{self.folder}/{positions.spark.folder}"
+        header, read = read_epoch(self._files, folder, positions.spark.streams, epoch, positions.streams)
         has_state = self._files.is_folder(f"{folder}/state")
         return header if has_state else None, [stream_read for stream_read in read if stream_read.stream != TICKS]
 
+    def _unread_starts(self, positions: Positions, streams: Sequence[StreamId]) -> dict[StreamId, dict[str, str]]:
+        """Return where streams of the last generation began that no epoch has read yet."""
+        last, starts = positions.spark, {}
+        for number, stream in enumerate(dict.fromkeys(() if last is None else last.streams)):
+            if last is not None and stream in streams and stream not in positions.streams and stream != TICKS:
+                starts[stream] = read_start(self._files, f"{self.folder}/{last.folder}", number)
+        return {stream: start for stream, start in starts.items() if start}
+
     def _write(
-        self, ledger: Ledger, known: Mapping[str, Any] | None, name: str, streams: Sequence[str]
-    ) -> dict[str, Any]:
-        """Write a generation. Returns the positions of the streams with their offsets in it."""
-        positions: dict[str, Any] = dict(ledger.version.positions.get("streams", {}))
-        before = [] if known is None else list(dict.fromkeys(known["sources"]))
-        old, new = "" if known is None else f"{self.folder}/{known['folder']}", f"{self.folder}/{name}"
-        for number, stream in enumerate(before):
-            if stream in streams and stream not in positions and stream != TICKS:
-                start = read_start(self._files, old, number)
-                positions |= {stream: {"offset": "-", "start": start}} if start else {}
-        header, commit = FIRST_HEADER, 'v1\n{"nextBatchWatermarkMs":0}'
-        if known is not None and "header" in known:
-            header, commit = known["header"], self._stateful_commit(old, ledger.epoch) or commit
-            self._copy_state(old, known["sources"], new, streams)
-        offsets = write_checkpoint(
-            self._files, new, streams, ledger.epoch, positions, ledger.file_lines, header=header, commit=commit
+        self, ledger: Ledger, generation: Generation, starts: Mapping[StreamId, Mapping[str, str]]
+    ) -> dict[StreamId, str]:
+        """Write a generation. Returns the offsets of the streams in it."""
+        positions, new = ledger.version.positions, f"{self.folder}/{generation.folder}"
+        header, commit = tuple(FIRST_HEADER), 'v1\n{"nextBatchWatermarkMs":0}'
+        if positions.spark is not None and positions.spark.header is not None:
+            old = f"{self.folder}/{positions.spark.folder}"
+            header, commit = positions.spark.header, self._stateful_commit(old, ledger.epoch) or commit
+            self._copy_state(old, positions.spark.streams, new, generation.streams)
+        begun = {stream: NewStream(start) for stream, start in starts.items()}
+        return write_checkpoint(
+            self._files,
+            new,
+            generation.streams,
+            ledger.epoch,
+            {**positions.streams, **begun},
+            ledger.file_lines,
+            header=header,
+            commit=commit,
         )
-        return {
-            stream: {**position, "offset": offsets.get(stream, position["offset"])}
-            for stream, position in positions.items()
-        }
 
     def _stateful_commit(self, old: str, epoch: int) -> str | None:
         """Return Spark's own commit of an epoch, with the watermark of its operators; None if there is none."""
@@ -143,8 +174,8 @@ class Checkpoint:
             raise lost_state(f"`{old}/commits/{epoch}` is damaged: {failure}") from failure
         return text
 
-    def _copy_state(self, old: str, before: Sequence[str], new: str, after: Sequence[str]) -> None:
-        old_sources, new_sources = ([name for name in names if name != TICKS] for names in (before, after))
+    def _copy_state(self, old: str, before: Sequence[StreamId], new: str, after: Sequence[StreamId]) -> None:
+        old_sources, new_sources = ([stream for stream in streams if stream != TICKS] for streams in (before, after))
         if new_sources[: len(old_sources)] != old_sources:
             raise Unsupported(
                 "a source is dropped from a flow that has a DataFrame with state of its own",

@@ -15,24 +15,45 @@ import json
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Protocol
 
 from rejoinder.errors import Corrupt
 from rejoinder.exchange.streaming.checkpoint_files import CheckpointFiles
+from rejoinder.ir.streams import StreamId
 
 NOTHING = "-"  # Spark's offset of a stream of which nothing was read
 FIRST_HEADER = ["v1", json.dumps({"batchWatermarkMs": 0, "batchTimestampMs": 0})]
 REBUILT_OFFSET = '{"logOffset":1}'
 _MOST_START_BYTES = 1 << 20
 
-FileLines = Callable[[str], tuple[list[bytes], int]]
+FileLines = Callable[[StreamId], tuple[list[bytes], int]]
+
+
+class StreamPosition(Protocol):
+    """The position of a stream (`state.positions.Position`)."""
+
+    @property
+    def offset(self) -> str: ...
+    @property
+    def start(self) -> Mapping[str, str]: ...
+    @property
+    def has_files(self) -> bool: ...
+
+
+@dataclass(frozen=True)
+class NewStream:
+    """The position of a stream that no epoch has read yet."""
+
+    start: Mapping[str, str] = field(default_factory=dict)
+    offset: str = NOTHING
+    has_files: bool = False
 
 
 @dataclass(frozen=True)
 class StreamRead:
     """What an epoch has read of a stream."""
 
-    stream: str
+    stream: StreamId
     offset: str
     """The offset after the epoch."""
     files: Sequence[tuple[str, int]] = ()
@@ -42,7 +63,11 @@ class StreamRead:
 
 
 def read_epoch(
-    files: CheckpointFiles, folder: str, streams: Sequence[str], epoch: int, known: Mapping[str, Mapping[str, Any]]
+    files: CheckpointFiles,
+    folder: str,
+    streams: Sequence[StreamId],
+    epoch: int,
+    known: Mapping[StreamId, StreamPosition],
 ) -> tuple[list[str], list[StreamRead]]:
     """Return the header of an epoch that Spark has planned, and what it reads of each stream.
 
@@ -55,15 +80,15 @@ def read_epoch(
     offsets = dict(zip(streams, lines[2:], strict=True))
     result = []
     for number, stream in enumerate(dict.fromkeys(streams)):
-        position = known.get(stream, {})
-        log, before = f"{folder}/sources/{number}", _log_offset(str(position.get("offset", NOTHING)), path)
+        position = known.get(stream, NewStream())
+        log, before = f"{folder}/sources/{number}", _log_offset(position.offset, path)
         after = _log_offset(offsets[stream], path)
         if after is not None:
             entries = range((-1 if before is None else before) + 1, after + 1)
             read = [file for entry in entries for file in _log_entry(files, log, entry)]
             result.append(StreamRead(stream, offsets[stream], read))
         else:
-            start = position.get("start") or _start(files, log)
+            start = position.start or _start(files, log)
             result.append(StreamRead(stream, offsets[stream], start=start))
     return lines[:2], result
 
@@ -71,31 +96,31 @@ def read_epoch(
 def write_checkpoint(
     files: CheckpointFiles,
     folder: str,
-    streams: Sequence[str],
+    streams: Sequence[StreamId],
     epoch: int,
-    known: Mapping[str, Mapping[str, Any]],
+    known: Mapping[StreamId, StreamPosition],
     file_lines: FileLines,
     header: Sequence[str] = FIRST_HEADER,
     commit: str = 'v1\n{"nextBatchWatermarkMs":0}',
-) -> dict[str, str]:
+) -> dict[StreamId, str]:
     """Write a checkpoint whose next epoch follows `epoch`; return the offset of each stream in it.
 
     `file_lines` returns the files that a stream has read, oldest first, and how many of them the newest epoch read.
     """
     offsets = dict.fromkeys(streams, NOTHING)
     for number, stream in enumerate(offsets):
-        position, log = known.get(stream, {}), f"{folder}/sources/{number}"
-        if "files" in position:
+        position, log = known.get(stream, NewStream()), f"{folder}/sources/{number}"
+        if position.has_files:
             lines, last = file_lines(stream)
             newest = [line.replace(b'"batchId":0}', b'"batchId":1}') for line in lines[len(lines) - last :]]
             files.write(f"{log}/0", b"\n".join([b"v1", *lines[: len(lines) - last]]).decode())
             files.write(f"{log}/1", b"\n".join([b"v1", *newest]).decode())
             offsets[stream] = REBUILT_OFFSET
             continue
-        for name, text in position.get("start", {}).items():
+        for name, text in position.start.items():
             files.write(f"{log}/{name}", text)
-        if "logOffset" not in position.get("offset", NOTHING):  # else a stream of files that has read no file
-            offsets[stream] = position.get("offset", NOTHING)
+        if "logOffset" not in position.offset:  # else a stream of files that has read no file
+            offsets[stream] = position.offset
     if epoch < 0:
         return offsets
     text = "\n".join([*header, *(offsets[stream] for stream in streams)])

@@ -18,6 +18,7 @@ from rejoinder.exchange.streaming.source_frames import streams_in, union_splits
 from rejoinder.exchange.streaming.streaming_query import interpreted, start_query, wait_for
 from rejoinder.exchange.streaming.ticks import Ticker
 from rejoinder.host.private_files import make_folder
+from rejoinder.ir.streams import StreamId
 
 OnBatch = Callable[[DataFrame, int], None]
 
@@ -67,7 +68,7 @@ class Runner:
         self.partitions: dict[str, list[int]] = {}  # of topics, by source
         self.failure: BaseException | None = None
         self.is_reported = False  # whether `wait` has raised the failure of the query
-        self._streams: list[str] = []  # Spark's own sources, as its progress lists them
+        self._streams: list[StreamId] = []  # Spark's own sources, as its progress lists them
         self._is_idle = False
         self._is_stopping = self._is_cancelling = False
         self._thread: int | None = None  # the thread of the epoch in progress
@@ -172,10 +173,10 @@ class Runner:
             return False
         if source not in self.ledger.version.attached:  # no view reads it
             return True
-        prefix = f"{self.ledger.version.attached[source]}/"
-        streams = zip(self._streams, last["sources"], strict=True)
-        progress = [stream for name, stream in streams if name.startswith(prefix)]
-        return all(stream["startOffset"] == stream["endOffset"] for stream in progress)
+        identity = self.ledger.version.attached[source]
+        progress = zip(self._streams, last["sources"], strict=True)
+        own = [entry for stream, entry in progress if stream.source == identity]
+        return all(entry["startOffset"] == entry["endOffset"] for entry in own)
 
     def read(self, epoch: int) -> tuple[list[str] | None, list[StreamRead]]:
         """Return what the epoch in progress reads of each stream (`Checkpoint.read`)."""
@@ -246,7 +247,7 @@ class Runner:
         """Whether to disable code generation: if no rows pass through the JVM, and not on a session of the user."""
         return not missing_settings(self.session) and not any(source.passes_rows for source in sources)
 
-    def _positions(self, sources: Sequence[Stream], splits: Sequence[DataFrame]) -> list[str]:
+    def _positions(self, sources: Sequence[Stream], splits: Sequence[DataFrame]) -> list[StreamId]:
         """Return a stable identity of each of Spark's own sources, in the order of the plan."""
         readers: dict[str, str] = {}
         result = []
@@ -260,7 +261,8 @@ class Runner:
                         hint="create one with spark.readStream for each, or declare it once and read it in views",
                     )
             numbers = {stream: number for number, stream in enumerate(dict.fromkeys(streams))}
-            result += [f"{self.ledger.version.attached[source.name]}/{numbers[stream]}" for stream in streams]
+            identity = self.ledger.version.attached[source.name]
+            result += [StreamId(identity, numbers[stream]) for stream in streams]
         return result
 
 

@@ -40,7 +40,7 @@ class Ticker:
     def splits(self, session: SparkSession) -> DataFrame:
         """Return a stream without rows that has new input after each tick."""
         options = {"path": f"{literal(self.folder)}/*.tick", "filenameonly": "true"}
-        return file_splits(session, TICKS, options).where(F.lit(False))
+        return file_splits(session, str(TICKS), options).where(F.lit(False))
 
     def prepare(self) -> None:
         """Create the folder, and delete the ticks of an earlier run. No query may be reading it."""

@@ -106,16 +106,16 @@ def _decoder(tree: Any, named: dict[str, Decoder | None], space: str) -> Decoder
         return _many(_decoder(tree["values"], named, space), is_map=True)
     if kind not in ("record", "enum", "fixed"):
         name = kind if "." in str(kind) else f"{space}.{kind}".lstrip(".")
-        found = named.get(name, named.get(str(kind)))
-        if found is None:
+        decoder = named.get(name, named.get(str(kind)))
+        if decoder is None:
             raise ValueError(f"type `{kind}` {'contains itself' if name in named else 'is not known'}")
-        return found
+        return decoder
     space = tree.get("namespace", space)
     full = tree["name"] if "." in tree["name"] else f"{space}.{tree['name']}".lstrip(".")
     named[full] = None
-    made = _named(tree, kind, named, space)
-    named[full] = made
-    return made
+    decoder = _named(tree, kind, named, space)
+    named[full] = decoder
+    return decoder
 
 
 def _named(tree: dict[str, Any], kind: str, named: dict[str, Decoder | None], space: str) -> Decoder:

@@ -89,7 +89,7 @@ def _tree(kind: pa.DataType, name: str) -> Any:
     if types.is_date32(kind):
         return {"type": "int", "logicalType": "date"}
     if types.is_struct(kind):
-        return _record(name, [kind.field(at) for at in range(kind.num_fields)])
+        return _record(name, list(kind.fields))
     if types.is_map(kind) and types.is_string(kind.key_type):
         return {"type": "map", "values": ["null", _tree(kind.item_type, name)]}
     if types.is_list(kind):
@@ -103,10 +103,10 @@ def _tree(kind: pa.DataType, name: str) -> Any:
         "string": types.is_string,
         "bytes": types.is_binary,
     }
-    found = next((avro for avro, is_it in plain.items() if is_it(kind)), None)
-    if found is None:
+    type_name = next((avro for avro, is_type in plain.items() if is_type(kind)), None)
+    if type_name is None:
         raise ValueError(f"`{name}` is {kind}, which Avro does not have")
-    return found
+    return type_name
 
 
 def _writer(tree: Any, kind: pa.DataType, path: str) -> Writer:
@@ -135,11 +135,11 @@ def _of_fields(tree: dict[str, Any], avro: object, kind: pa.DataType, path: str)
     """Records, arrays and maps."""
     types = pa.types
     if avro == "record" and types.is_struct(kind):
-        known = {kind.field(at).name.lower(): at for at in range(kind.num_fields)}
-        missing = [field["name"] for field in tree["fields"] if field["name"].lower() not in known]
+        columns = {field.name.lower(): position for position, field in enumerate(kind.fields)}
+        missing = [field["name"] for field in tree["fields"] if field["name"].lower() not in columns]
         if missing:
             raise ValueError(f"field `{f'{path}.{missing[0]}'.lstrip('.')}` has no column")
-        places = [known[field["name"].lower()] for field in tree["fields"]]
+        places = [columns[field["name"].lower()] for field in tree["fields"]]
         writers = [
             _writer(field["type"], kind.field(at).type, f"{path}.{field['name']}")
             for field, at in zip(tree["fields"], places, strict=True)
@@ -201,12 +201,12 @@ def _union(branches: list[Any], kind: pa.DataType, path: str) -> Writer:
     def union(values: pa.Array) -> Written:
         if len(branches) == 1 and values.null_count:
             raise pa.ArrowInvalid(f"NULL in field `{path.lstrip('.')}`, which takes none")
-        there = np.asarray(values.is_valid())
+        is_valid = np.asarray(values.is_valid())
         held = write(values.drop_null())
         lengths = np.zeros(len(values), np.int64)
-        lengths[there] = held.lengths
+        lengths[is_valid] = held.lengths
         null = 2 * branches.index("null") if "null" in branches else value
-        return _woven([_fixed(np.where(there, value, null).astype(np.uint8), 1), Written(lengths, held.data)])
+        return _woven([_fixed(np.where(is_valid, value, null).astype(np.uint8), 1), Written(lengths, held.data)])
 
     return union
 

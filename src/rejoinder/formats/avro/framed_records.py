@@ -40,7 +40,7 @@ def frame_faults(values: pa.Array, declared: Collection[int]) -> dict[int, str]:
     """The positions of records that have no frame, or a schema id that is not declared, with the reason."""
     ids = _schema_ids(values)
     faulty = np.flatnonzero(~np.isin(ids, list(declared)))
-    return {int(at): _fault(int(ids[at]), declared) for at in faulty}
+    return {int(record): _fault(int(ids[record]), declared) for record in faulty}
 
 
 def decode_framed(values: pa.Array, schemas: Mapping[int, str], columns: Sequence[pa.Field]) -> pa.Table:
@@ -52,7 +52,7 @@ def decode_framed(values: pa.Array, schemas: Mapping[int, str], columns: Sequenc
     ids = _schema_ids(values)
     cursors = Cursors(values)
     cursors.at += FRAME
-    groups = [np.flatnonzero(ids == each) for each in np.unique(ids)]
+    groups = [np.flatnonzero(ids == number) for number in np.unique(ids)]
     tables = [_fitted(decode_rows(cursors, rows, schemas[int(ids[rows[0]])]), columns) for rows in groups]
     if len(tables) == 1:
         return tables[0]

@@ -31,11 +31,11 @@ def refuse_hidden_header(line: str, declared: Sequence[str], path: str, source: 
 
 def refuse_other_header(line: str, declared: Sequence[str], path: str, source: Source) -> None:
     """Raise `MalformedInput` for a declared header that contains none of the columns."""
-    known = {name.lower() for name in declared}
-    if known & set(_fields(line, separator_of(source), source)):
+    columns = {name.lower() for name in declared}
+    if columns & set(_fields(line, separator_of(source), source)):
         return
     for separator, text in SEPARATORS.items():
-        if known & set(_fields(line, separator, source)) and separator != separator_of(source):
+        if columns & set(_fields(line, separator, source)) and separator != separator_of(source):
             raise _other_separator(line, separator, text, declared, path, source)
     raise MalformedInput(
         f"the first line of `{path}` of `{source.name}` is not a header: column `{declared[0]}` is not in it",
@@ -47,8 +47,8 @@ def refuse_other_header(line: str, declared: Sequence[str], path: str, source: S
 def explained(line: str, declared: Sequence[str], path: str, source: Source) -> MalformedInput | None:
     """Return why the first line of a file without a declared header cannot be read; None if unknown."""
     own = _fields(line, separator_of(source), source)
-    known = {name.lower(): name for name in declared}
-    named = [known[field] for field in own if field in known]
+    columns = {name.lower(): name for name in declared}
+    named = [columns[field] for field in own if field in columns]
     if named:
         return _header_found(named[0], path, source)
     if len(own) == 1 < len(declared):
@@ -70,9 +70,9 @@ def _other_separator(
     line: str, separator: str, text: str, declared: Sequence[str], path: str, source: Source
 ) -> MalformedInput:
     count = len(_fields(line, separator_of(source), source))
-    found = "only one column was" if count == 1 else f"{count} columns were"
+    count_text = "only one column was" if count == 1 else f"{count} columns were"
     return MalformedInput(
-        f"{found} found in the first line of `{path}`, and `{source.name}` has {len(declared)}: "
+        f"{count_text} found in the first line of `{path}`, and `{source.name}` has {len(declared)}: "
         f"column `{declared[0]}`, …",
         detail=f"the line was split at {SEPARATORS.get(separator_of(source), repr(separator_of(source)))}; "
         f"at {text} it has {len(_fields(line, separator, source))} columns",

@@ -53,15 +53,17 @@ def texts_of(values: pa.Array, structure: Structure) -> pa.StructArray:
 def typed(texts: pa.StructArray, schema: pa.Schema, unit: str | None) -> tuple[pa.Table, dict[str, Mask]]:
     """Columns of a schema from fields as text, and for each column which rows have a value that does not fit it."""
     fields = {field.name: texts.field(field.name) for field in schema}
-    table = pa.table({f"{at}": pc.if_else(texts.is_valid(), fields[f.name], None) for at, f in enumerate(schema)})
+    table = pa.table(
+        {f"{number}": pc.if_else(texts.is_valid(), fields[f.name], None) for number, f in enumerate(schema)}
+    )
     outputs = [
-        (f.name, text_expression(_typed(quoted(str(at)), f.type, unit), f.type, (str(at),)))
-        for at, f in enumerate(schema)
+        (f.name, text_expression(_typed(quoted(str(number)), f.type, unit), f.type, (str(number),)))
+        for number, f in enumerate(schema)
     ]
     result = project(table, outputs)
     misfits = {
-        field.name: np.asarray(pc.and_(table.column(f"{at}").is_valid(), result.column(field.name).is_null()), bool)
-        for at, field in enumerate(schema)
+        field.name: np.asarray(pc.and_(table.column(f"{number}").is_valid(), result.column(field.name).is_null()), bool)
+        for number, field in enumerate(schema)
     }
     return result, {name: mask for name, mask in misfits.items() if mask.any()}
 
@@ -82,8 +84,8 @@ def from_base64(column: pa.ChunkedArray, kind: pa.DataType) -> pa.ChunkedArray:
         '"value"', kind, lambda value, leaf: f"from_base64({value})" if pa.types.is_binary(leaf) else value
     )
     try:
-        made = text_expression(read, kind, ("value",))
-        return project(pa.table({"value": column}), [("bytes", made)]).column("bytes")
+        decoded = text_expression(read, kind, ("value",))
+        return project(pa.table({"value": column}), [("bytes", decoded)]).column("bytes")
     except EvaluationError as failure:
         raise Unreadable("a binary value is not base64", failure.values or "") from None
 
@@ -101,21 +103,21 @@ def _nested(value: str, kind: pa.DataType, unit: str | None, depth: int = 0) -> 
 
     No part of it stands there twice: DuckDB would evaluate it before, outside of the TRY that is around all.
     """
-    part, each = f"part_{depth}", f"each_{depth}"
+    part, item = f"part_{depth}", f"item_{depth}"
     if pa.types.is_list(kind):
-        inner = _nested(each, kind.value_type, unit, depth + 1)
-        return f"list_transform(CAST({value} AS JSON[]), lambda {each}: {inner})"
+        inner = _nested(item, kind.value_type, unit, depth + 1)
+        return f"list_transform(CAST({value} AS JSON[]), lambda {item}: {inner})"
     if pa.types.is_map(kind):
-        keys = f"list_transform(map_keys({part}), lambda {each}: {_scalar(each, kind.key_type, unit)})"
-        inner = _nested(each, kind.item_type, unit, depth + 1)
-        made = f"map({keys}, list_transform(map_values({part}), lambda {each}: {inner}))"
+        keys = f"list_transform(map_keys({part}), lambda {item}: {_scalar(item, kind.key_type, unit)})"
+        inner = _nested(item, kind.item_type, unit, depth + 1)
+        parsed = f"map({keys}, list_transform(map_values({part}), lambda {item}: {inner}))"
     elif pa.types.is_struct(kind):
         parts = [(text_literal(field.name), field.type) for field in kind]
         fields = ", ".join(f"{name}: {_nested(f'{part}[{name}]', type_, unit, depth + 1)}" for name, type_ in parts)
-        made = f"CASE WHEN {part} IS NOT NULL THEN {{{fields}}} END"
+        parsed = f"CASE WHEN {part} IS NOT NULL THEN {{{fields}}} END"
     else:
         return _scalar(f"({value} ->> '$')", kind, unit)
-    return f"list_transform([CAST({value} AS MAP(VARCHAR, JSON))], lambda {part}: {made})[1]"
+    return f"list_transform([CAST({value} AS MAP(VARCHAR, JSON))], lambda {part}: {parsed})[1]"
 
 
 def _scalar(text: str, kind: pa.DataType, unit: str | None) -> str:

@@ -21,9 +21,9 @@ from rejoinder.kernels.duckdb.arrow_functions import ARROW_FUNCTIONS, ArrowFunct
 
 _STATEMENTS = 256
 _BATCH_ROWS = 131_072
-# The others rewrite what was written for its effect: `a + 1 = 2` would become `a = 1`, and no longer fail on overflow.
+# Other optimizers change which rows fail: `a + 1 = 2` would become `a = 1`, and no longer fail on overflow.
 _OPTIMIZERS = frozenset({"unused_columns", "common_subexpressions"})
-# A subexpression that is evaluated ahead of the TRY around it fails, so none may be.
+# A subexpression that is evaluated before the TRY around it would fail.
 _CAREFUL = frozenset({"unused_columns"})
 _SETTINGS = (
     "SET TimeZone = 'UTC'",
@@ -36,7 +36,7 @@ _SETTINGS = (
 
 
 class _Input:
-    """What a prepared statement reads: the table is put in for the time of one query."""
+    """The input of a prepared statement: the table is set for the time of one query."""
 
     def __init__(self, empty: pa.Table) -> None:
         self.empty = empty
@@ -54,13 +54,13 @@ class Session:
 
     def __init__(self, optimizers: frozenset[str] = _OPTIMIZERS) -> None:
         self._connection = duckdb.connect(":memory:", config={"threads": "1"})
-        known = self._connection.execute("SELECT name FROM duckdb_optimizers()").fetchall()
-        disabled = ",".join(name for (name,) in known if name not in optimizers)
+        names = self._connection.execute("SELECT name FROM duckdb_optimizers()").fetchall()
+        disabled = ",".join(name for (name,) in names if name not in optimizers)
         limit = f"SET memory_limit = '{memory_cap()} bytes'"
         for setting in (f"SET disabled_optimizers = '{disabled}'", limit, *_SETTINGS):
             self._connection.execute(setting)
         self._prepared: OrderedDict[tuple[object, ...], tuple[str, _Input]] = OrderedDict()
-        self._made = 0
+        self._count = 0
         self._functions: set[str] = set()
 
     def run(self, table: pa.Table, select: str, where: str = "") -> pa.Table:
@@ -80,8 +80,8 @@ class Session:
         for function in ARROW_FUNCTIONS:
             if function.name not in self._functions and (function.name in select or function.name in where):
                 self._add(function)
-        self._made += 1
-        name = f"statement_{self._made}"
+        self._count += 1
+        name = f"statement_{self._count}"
         source = _Input(schema.remove_metadata().empty_table())
         self._connection.register(f"input_{name}", source)
         try:
@@ -135,7 +135,7 @@ _abandoned: list[Session] = []
 def session(*, careful: bool = False) -> Session:
     """The session of this thread; `careful`: the one for texts with TRY."""
     if _sessions.process != os.getpid():
-        _abandoned.extend(known for known in (_sessions.session, _sessions.careful) if known is not None)
+        _abandoned.extend(old for old in (_sessions.session, _sessions.careful) if old is not None)
         _sessions.session = _sessions.careful = None
         _sessions.process = os.getpid()
     if careful:

@@ -10,7 +10,7 @@ import pyarrow as pa
 from rejoinder.kernels.duckdb.duckdb_types import duckdb_type
 
 FAILURE = "CAST(CAST('' AS INTEGER) AS \"NULL\")"
-"""Fails like `error`, which TRY does not take as it is volatile, and fits any type as well."""
+"""Fails like `error`, and has any type. TRY does not accept `error`, which is volatile."""
 
 _EPOCH = datetime(1970, 1, 1)
 
@@ -52,7 +52,7 @@ def literal_text(value: Any, kind: pa.DataType) -> str:
 def once(name: str, value: str, body: str) -> str:
     """A body in which a name stands for a value that is evaluated once.
 
-    DuckDB has no LET, and a lambda over a list of one value is one. Names within each other have to differ unless they
-    stand for the same value.
+    DuckDB has no LET; a lambda over a list of one value has the same effect. Nested names must differ unless they stand
+    for the same value.
     """
     return f"list_transform([{value}], lambda {name}: {body})[1]"

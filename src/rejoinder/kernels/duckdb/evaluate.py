@@ -1,13 +1,13 @@
 """Scalar expressions on Arrow tables: DuckDB evaluates (`duckdb_session`).
 
-The text of an `Expression` is written by `render` so that DuckDB's answer is Spark's; this module only runs it. Two
-contracts hold between them:
+`render` writes the text of an `Expression` so that DuckDB's answer is Spark's; this module runs it. Two contracts hold
+between them:
 
-- timestamps are microseconds in UTC, and DuckDB sees them without a zone. The declared type puts the zone back;
-- a row's output depends on that row alone, rows keep their order, and an expression can reach no file and no network.
+- timestamps are microseconds in UTC, and DuckDB sees them without a zone. The declared type adds the zone again;
+- the output of a row depends on that row alone, rows keep their order, and an expression cannot read files or networks.
 
-Cost: a bare column is handed over as it is, a conjunction of simple `Comparison`s runs in Arrow, and anything else
-costs one DuckDB query: about 0.2 ms plus the rows.
+Cost: a bare column is not copied, a conjunction of simple `Comparison`s runs in Arrow, and anything else costs one
+DuckDB query: about 0.2 ms plus the rows.
 """
 
 from __future__ import annotations
@@ -112,8 +112,8 @@ def _is_one_query(expression: Expression) -> bool:
 
 def _repeated(table: pa.Table, outputs: Sequence[tuple[str, Expression]], keep: Sequence[str]) -> pa.Table:
     """Evaluate outputs of which one is a list, and repeat each row for its elements."""
-    (at,) = [index for index, (_, expression) in enumerate(outputs) if expression.repeats]
-    name, expression = outputs[at]
+    (position,) = [index for index, (_, expression) in enumerate(outputs) if expression.repeats]
+    name, expression = outputs[position]
     (lists,) = _evaluate(table, [Expression(expression.node, expression.text)])
     elements = lists.combine_chunks()
     count = pc.sum(pc.list_value_length(elements)).as_py() or 0
@@ -126,7 +126,7 @@ def _repeated(table: pa.Table, outputs: Sequence[tuple[str, Expression]], keep: 
     rest = project(table, [output for output in outputs if output[0] != name], keep)
     rows = pc.list_parent_indices(elements)
     repeated = rest.take(rows) if rest.num_columns else rest
-    return repeated.add_column(at, name, pc.list_flatten(elements))
+    return repeated.add_column(position, name, pc.list_flatten(elements))
 
 
 def _assembled(table: pa.Table, names: Sequence[str], arrays: Sequence[Any], keep: Sequence[str]) -> pa.Table:
@@ -146,7 +146,7 @@ def _evaluate(table: pa.Table, expressions: Sequence[Expression]) -> list[pa.Chu
         result = run_nodes(source, [expression.node for expression in expressions])
     except duckdb.Error as failure:
         if len(expressions) > 1:
-            # Alone, the one that fails is known by name.
+            # Evaluated alone, the failing expression is named in the error.
             for expression in expressions:
                 _evaluate(table, [expression])
         raise _failed(expressions[0], failure) from None
@@ -156,7 +156,7 @@ def _evaluate(table: pa.Table, expressions: Sequence[Expression]) -> list[pa.Chu
 def _evaluate_selected(
     table: pa.Table, predicate: Expression, expressions: Sequence[Expression]
 ) -> tuple[Any, list[pa.ChunkedArray]]:
-    """Give the positions of the selected rows, rising, and the outputs for them."""
+    """The positions of the selected rows, ascending, and the outputs for them."""
     source = _source(table, [predicate, *expressions], with_rows=True)
     (*texts, condition) = [render(expression.node)[-1] for expression in (*expressions, predicate)]
     listed = ", ".join(f"{text} AS {quoted(str(index))}" for index, text in enumerate(texts))
@@ -224,7 +224,7 @@ def _without_zones(table: pa.Table) -> pa.Table:
 
 
 def _bare(kind: pa.DataType) -> pa.DataType:
-    """Give the type without zones, and the very same object if it has none."""
+    """The type without zones; the same object if it has none."""
     if pa.types.is_timestamp(kind):
         return kind if kind.tz is None else pa.timestamp(kind.unit)
     if pa.types.is_list(kind):
@@ -242,7 +242,7 @@ def _bare(kind: pa.DataType) -> pa.DataType:
 
 
 def _typed(values: pa.ChunkedArray, kind: pa.DataType) -> pa.ChunkedArray:
-    """Cast exactly; a zone is only a label, so putting it on or off copies nothing."""
+    """Cast exactly. A zone is only a label, so adding or removing it copies nothing."""
     if values.type == kind:
         return values
     if pa.types.is_null(kind):

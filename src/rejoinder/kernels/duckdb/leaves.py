@@ -1,4 +1,4 @@
-"""DuckDB text for something that is done to the scalars of a value, at whatever depth they lie."""
+"""DuckDB text that transforms the scalars within a value, at any depth."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ Leaf = Callable[[str, pa.DataType], str]
 def at_leaves(value: str, kind: pa.DataType, leaf: Leaf, depth: int = 0) -> str:
     """Apply `leaf`, which makes a text of a text and its type, to all scalars of `value`, a text of type `kind`.
 
-    Keys of maps stay. Where `leaf` gives back what it got, nothing is taken apart.
+    Keys of maps stay. Where `leaf` returns its argument, nothing is taken apart.
 
     >>> at_leaves("x", pa.list_(pa.int32()), lambda value, kind: f"-{value}")
     'list_transform(x, lambda leaf_0: -leaf_0)'
     """
-    each = f"leaf_{depth}"
+    item = f"leaf_{depth}"
     if pa.types.is_list(kind):
-        inner = at_leaves(each, kind.value_type, leaf, depth + 1)
-        return value if inner == each else f"list_transform({value}, lambda {each}: {inner})"
+        inner = at_leaves(item, kind.value_type, leaf, depth + 1)
+        return value if inner == item else f"list_transform({value}, lambda {item}: {inner})"
     if pa.types.is_map(kind):
-        inner = at_leaves(each, kind.item_type, leaf, depth + 1)
-        values = f"list_transform(map_values({value}), lambda {each}: {inner})"
-        return value if inner == each else f"map(map_keys({value}), {values})"
+        inner = at_leaves(item, kind.item_type, leaf, depth + 1)
+        values = f"list_transform(map_values({value}), lambda {item}: {inner})"
+        return value if inner == item else f"map(map_keys({value}), {values})"
     if not pa.types.is_struct(kind):
         return leaf(value, kind)
     names = [text_literal(field.name) for field in kind]
@@ -54,6 +54,6 @@ def type_of_leaves(kind: pa.DataType, leaf: Callable[[pa.DataType], pa.DataType]
 
 
 def has_type(kind: pa.DataType, is_one: Callable[[pa.DataType], bool]) -> bool:
-    """Whether a type is one of these, or has one within."""
-    inner = [kind.field(at).type for at in range(kind.num_fields)] if pa.types.is_nested(kind) else []
-    return is_one(kind) or any(has_type(each, is_one) for each in inner)
+    """Whether a type, or a type within it, satisfies a test."""
+    fields = [kind.field(number).type for number in range(kind.num_fields)] if pa.types.is_nested(kind) else []
+    return is_one(kind) or any(has_type(field, is_one) for field in fields)

@@ -1,9 +1,9 @@
 """Expressions that fail on some rows: which rows these are, and what failed on each.
 
-A row on which an expression fails is not an error yet. It may be taken back in the same epoch, or be in no snapshot at
-all: made by one path and cancelled by another. So the row goes on with what failed in `__error`, and counts only if it
-is left over at the end (`runtime.failed_rows`). For the count to be exact, what is said about a row must depend on the
-row alone, never on the order in which a path tests its conditions:
+A row on which an expression fails is not an error yet. It may be retracted in the same epoch, or be in no snapshot at
+all: added by one path and cancelled by another. So the row continues with the error in `__error`, and counts only if it
+is left at the end (`runtime.failed_rows`). For the count to be exact, the error of a row must depend on the row alone,
+never on the order in which a path tests its conditions:
 
 - a condition that is FALSE or NULL removes the row, whatever else fails on it;
 - a condition that fails counts as TRUE for what follows;
@@ -45,7 +45,7 @@ def or_null(expression: Expression) -> Expression:
 
 
 def truths(table: pa.Table, condition: Expression) -> tuple[Mask, pa.Array | None]:
-    """Give the rows on which a condition is TRUE or fails, and what failed on each; None for the latter if nothing."""
+    """The rows on which a condition is TRUE or fails, and the error of each; None instead of errors if none fails."""
     try:
         passed = project(table, [("passed", condition)]).column("passed")
         return np.asarray(passed.fill_null(False)), None
@@ -125,7 +125,7 @@ def filter_project_marked(
 
 
 def marked(table: pa.Table, errors: pa.Array) -> pa.Table:
-    """Put errors to those that rows have already."""
+    """Add errors to those that rows already have."""
     if ERROR in table.column_names:
         errors = _smaller(single_chunk(table.column(ERROR)), errors)
     return replaced(table, ERROR, errors)
@@ -152,14 +152,14 @@ def _attempt(expression: Expression) -> Expression:
 
 
 def _failed(table: pa.Table, expressions: Sequence[Expression]) -> list[Mask]:
-    """Give the rows on which each expression fails."""
+    """The rows on which each expression fails."""
     tests = [Expression(Attempt(expression.node, is_test=True), expression.text) for expression in expressions]
-    found = project(table, [(str(number), test) for number, test in enumerate(tests)])
-    return [np.asarray(found.column(str(number))) for number in range(len(tests))]
+    results = project(table, [(str(number), test) for number, test in enumerate(tests)])
+    return [np.asarray(results.column(str(number))) for number in range(len(tests))]
 
 
 def _texts(table: pa.Table, expression: Expression, failed: Mask) -> pa.Array:
-    """Give the text of each row's error, NULL where the expression does not fail."""
+    """The text of each row's error, NULL where the expression does not fail."""
     rows = np.flatnonzero(failed)
     texts = [_text(table.slice(int(row), 1), expression) for row in rows[:SAMPLED]]
     if len(rows) > SAMPLED:

@@ -142,6 +142,10 @@ class Operation(ABC):
         """Whether state that expires is a reason to leave late rows out."""
         return True
 
+    def clock_events(self, made: Derived) -> Arrangement | None:
+        """The arrangement of rows that enter or leave by the clock; None if the clock changes nothing."""
+        return None
+
     # -- columns ------------------------------------------------------------------------------------------------------
 
     def lineage(self, made: Derived, block: Block, name: str) -> list[Expression]:

@@ -33,9 +33,9 @@ class Retention:
     """The conditions of the users, as text; `condition` is their disjunction."""
 
     def __str__(self) -> str:
-        return " or ".join(" and ".join(map(str, limits)) for limits in self.users)
+        return " or ".join(" and ".join(map(str, bounds)) for bounds in self.users)
 
     @property
     def bounds(self) -> tuple[RetentionBound, ...]:
         """Return the bounds of all users, without duplicates."""
-        return tuple(dict.fromkeys(limit for limits in self.users for limit in limits))
+        return tuple(dict.fromkeys(bound for bounds in self.users for bound in bounds))

@@ -201,6 +201,8 @@ class Aggregate:
     views: tuple[str, ...]
     """The views that use the groups, for the error of a sum that overflows."""
     whole: bool = False
+    expiring: Retention | None = None
+    """When rows of the groups expire, if a group that is still needed can have such rows: a lookup leaves them out."""
 
 
 @dataclass(frozen=True)
@@ -230,6 +232,23 @@ class Session:
     arrangement: Arrangement
     start: str
     gap: int
+    whole: bool = False
+
+
+@dataclass(frozen=True)
+class Current:
+    """Keep the rows whose time the clock is in: from the column `start` until the column `end`.
+
+    `pending` holds when rows enter and leave; it is written only if the dataflow `keeps` it. `whole`: the input is
+    everything there is (in a hydration).
+    """
+
+    input: str
+    output: str
+    pending: Arrangement
+    start: str | None
+    end: str | None
+    keeps: bool
     whole: bool = False
 
 
@@ -297,6 +316,17 @@ class Emit:
 
 Stateless = OnTime | Derive | Check | Send | Record | Clip | Sweep | Emit
 Stateful = (
-    Arrange | Upsert | Distinct | IntersectExcept | AtMostOne | Aggregate | Validity | Session | Window | Enrich | Hold
+    Arrange
+    | Upsert
+    | Distinct
+    | IntersectExcept
+    | AtMostOne
+    | Aggregate
+    | Validity
+    | Session
+    | Current
+    | Window
+    | Enrich
+    | Hold
 )
 Step = Stateless | Stateful | Lookup | Presence | MatchStatus | Coverage

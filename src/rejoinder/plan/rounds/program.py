@@ -42,6 +42,8 @@ class Gate:
     """If a view has several gates, those of a row with this number in `__gate`."""
     awaits_match: bool = False
     """Whether rows without a match are pending here; then the limit is the watermark of the other side."""
+    is_inside: bool = False
+    """Whether it belongs to an operation inside of a view, whose step emits what is due by the clock."""
 
     @property
     def origins(self) -> tuple[tuple[str, str], ...]:

@@ -95,7 +95,7 @@ class Builder:
                 self.require(own.arrangement, derived.id, self.retentions.for_input(derived))
         for name, block in self.program.views.items():
             self.joins[ViewRows(name)] = [self._join(block, ViewRows(name))]
-        for gate in self.program.gates:
+        for gate in (gate for gate in self.program.gates if not gate.is_inside):
             self.require(gate.pending, ViewRows(gate.view))
         for source in self.program.sources.values():
             keep_source(self, source)

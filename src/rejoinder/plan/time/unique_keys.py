@@ -14,6 +14,7 @@ from rejoinder.ir.logical import (
     Aggregate,
     Arrival,
     AtMostOne,
+    Current,
     Distinct,
     Enrich,
     Expand,
@@ -49,7 +50,7 @@ def _keys(node: Node, catalog: Catalog) -> list[Ids]:
             source = catalog.find(str(node.relation))
             named = source.primary_key if isinstance(source, Source) and source.kind == "table" else ()
             return [frozenset(i for i, name in node.columns if name in named)] if named else []
-        case Filter() | Validity() | Session() | Enrich() | WindowCalls():
+        case Filter() | Validity() | Session() | Current() | Enrich() | WindowCalls():
             return _keys(node.input, catalog)
         case Project():
             return [key for inner in _keys(node.input, catalog) for key in _renamed(inner, node)]

@@ -12,6 +12,7 @@ from rejoinder.ir.logical import (
     Aggregate,
     Arrival,
     AtMostOne,
+    Current,
     Distinct,
     Enrich,
     Expand,
@@ -45,7 +46,7 @@ def columns_of(node: Node) -> Types:
         case Join() | Arrival():
             left = columns_of(node.left)
             return left if node.kind in ("semi", "anti") else {**left, **columns_of(node.right)}
-        case SetOperation() | Distinct() | Latest():
+        case SetOperation() | Distinct() | Latest() | Current():
             return dict(node.columns)
         case AtMostOne():
             return {**dict(node.columns), node.many: pa.bool_()}

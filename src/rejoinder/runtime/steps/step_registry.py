@@ -12,6 +12,7 @@ from rejoinder.plan.physical.steps import (
     AtMostOne,
     Check,
     Clip,
+    Current,
     Derive,
     Distinct,
     Emit,
@@ -44,6 +45,7 @@ from rejoinder.runtime.steps.outer.match_status import match_status
 from rejoinder.runtime.steps.outer.presence import presence
 from rejoinder.runtime.steps.record import record
 from rejoinder.runtime.steps.send import send
+from rejoinder.runtime.steps.time.current import current
 from rejoinder.runtime.steps.time.hold import hold
 from rejoinder.runtime.steps.time.on_time import on_time
 from rejoinder.runtime.steps.time.session import session
@@ -71,6 +73,7 @@ STEP_FUNCTIONS: dict[type[Step], Callable[[Task, Any], None]] = {
     Presence: presence,
     Record: record,
     Coverage: coverage,
+    Current: current,
     Send: send,
     Session: session,
     Sweep: sweep,

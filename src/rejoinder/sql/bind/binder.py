@@ -57,6 +57,7 @@ from rejoinder.sql.bind.set_queries import bind_set_operation, refuse_incomparab
 from rejoinder.sql.bind.subqueries.conditions import bind_where
 from rejoinder.sql.bind.subqueries.join_conditions import combine_with_subqueries
 from rejoinder.sql.bind.subqueries.subquery_values import without_subqueries
+from rejoinder.sql.bind.temporal_filters import bind_current
 from rejoinder.sql.bind.windows.select_windows import SelectWindows, bind_qualify, no_windows
 from rejoinder.sql.bind.windows.window_syntax import has_windows, with_named_windows
 from rejoinder.sql.functions.expression_compiler import compile_expression, compile_window, output_name
@@ -174,7 +175,9 @@ class Binder:
         where = node.args.get("where")
         root, scope = repeat_rows(root, scope, [where, node.args.get("group"), *node.expressions], self.numbers)
         if where is not None:
-            root, scope = bind_where(self, root, scope, where.this, ctes)
+            root, condition = bind_current(root, scope, where.this, self.numbers)
+            if condition is not None:
+                root, scope = bind_where(self, root, scope, condition, ctes)
         if is_grouped(node):
             refuse_generators(node)
             root, scope, node = without_subqueries(self, root, scope, node, ctes, in_aggregates=True)

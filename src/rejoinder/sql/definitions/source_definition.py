@@ -36,23 +36,23 @@ def make_source(
     `fields` are the columns that records have. `computed` are the others: position among all columns, name and text.
     """
     refuse_clear(f"`{name}`", options)  # before any check that quotes a value
-    given = {option: text.lower() if option in _POLICIES else text for option, text in options.items()}
-    side = _checked_side(name, format_, given)
-    given = side.normalized(name, kind, given)
-    op, diff, order = given.pop("op", None), given.pop("diff", None), given.pop("order", None)
+    settings = {option: text.lower() if option in _POLICIES else text for option, text in options.items()}
+    side = _checked_side(name, format_, settings)
+    settings = side.normalized(name, kind, settings)
+    op, diff, order = settings.pop("op", None), settings.pop("diff", None), settings.pop("order", None)
     marks = {mark.lower() for mark in (op, diff) if mark}
     kept = [f for f in fields if f.name.lower() not in marks]
-    mark_at = next((at for at, f in enumerate(fields) if f.name.lower() in marks), None)
+    mark_at = next((position for position, f in enumerate(fields) if f.name.lower() in marks), None)
     listed = f"columns: {', '.join(f.name for f in fields) or 'none'}"
     recorded = list(kept)
-    for at, column, text in computed:
-        kept.insert(at, pa.field(column, computed_expression(name, column, text, recorded).type))
+    for position, column, text in computed:
+        kept.insert(position, pa.field(column, computed_expression(name, column, text, recorded).type))
     _check_columns(name, [f.name for f in kept] if recorded else [], listed)
     _check_recorded(name, [*primary_key, *([order] if order else [])], [column for _, column, _ in computed], listed)
     key = tuple(_column(name, column, kept, listed) for column in primary_key)
     if order is not None:
         order = _column(name, order, kept, listed)
-    has_diffs = side.takes_diffs or "envelope" in given
+    has_diffs = side.takes_diffs or "envelope" in settings
     problem, hint = _misfit(kind, key, op, diff, order, has_diffs=has_diffs)
     if problem:
         raise InvalidSql(f"{kind} `{name}` {problem}", detail=listed, hint=hint)
@@ -60,23 +60,23 @@ def make_source(
         _column(name, column, kept, listed): delay_of(name, column, pa.schema(kept), text)
         for column, text in (watermarks or {}).items()
     }
-    given = checked_timing(name, given, pa.schema(kept), delays)
-    if kind == "table" and given.get(RETAIN, "all") != "all":
+    settings = checked_timing(name, settings, pa.schema(kept), delays)
+    if kind == "table" and settings.get(RETAIN, "all") != "all":
         raise InvalidSql(
             f"table `{name}` cannot retain rows for a time only: it keeps the last row of each key",
             detail=listed,
             hint="RETAIN ALL keeps it up to date whether a view reads it or not",
         )
     texts = tuple((column, text) for _, column, text in computed)
-    source = Source(name, kind, pa.schema(kept), key, order, op, diff, format_, given, delays, mark_at, texts)
-    check_envelope(source, is_json=side.is_json(given))
+    source = Source(name, kind, pa.schema(kept), key, order, op, diff, format_, settings, delays, mark_at, texts)
+    check_envelope(source, is_json=side.is_json(settings))
     side.check(source.recorded)
     return source
 
 
-def _checked_side(name: str, format_: str, given: Mapping[str, str]) -> SourceSide:
+def _checked_side(name: str, format_: str, settings: Mapping[str, str]) -> SourceSide:
     """Return how a format is read. Raises a `PlanningError` if it is not known, or an option does not fit it."""
-    listed = f"options: {', '.join(given) or 'none'}"
+    listed = f"options: {', '.join(settings) or 'none'}"
     side = SOURCES.get(format_)
     if side is None:
         raise Unsupported(
@@ -85,17 +85,17 @@ def _checked_side(name: str, format_: str, given: Mapping[str, str]) -> SourceSi
             hint=near_misses(format_, SOURCE_FORMATS) or "convert the data, or pass a DataFrame",
         )
     known = side.options.union(_EVERY_SOURCE)
-    for option in given:
+    for option in settings:
         if option not in known and not option.startswith(side.prefixes):
             hint = near_misses(option, known) or f"one of {', '.join(sorted(known))}"
             raise UnknownName(f"option `{option}` of `{name}` is not known", detail=listed, hint=hint)
-    if given.get("malformed", "fail") not in ("fail", "divert"):
-        fact = f"option `malformed` of `{name}` is `{given['malformed']}`"
+    if settings.get("malformed", "fail") not in ("fail", "divert"):
+        fact = f"option `malformed` of `{name}` is `{settings['malformed']}`"
         raise InvalidSql(fact, detail=listed, hint="'fail' or 'divert'")
-    if given.get("late", "keep") not in ("keep", "drop", "fail"):
-        fact = f"option `late` of `{name}` is `{given['late']}`"
+    if settings.get("late", "keep") not in ("keep", "drop", "fail"):
+        fact = f"option `late` of `{name}` is `{settings['late']}`"
         raise InvalidSql(fact, detail=listed, hint="'keep' (in the late relation), 'drop' or 'fail'")
-    missing = next((option for option in side.needs if option not in given), None)
+    missing = next((option for option in side.needs if option not in settings), None)
     if missing is not None:
         hint = f"add OPTIONS ({missing} '…')"
         raise InvalidSql(f"`{name}` USING {format_} has no {missing}", detail=listed, hint=hint)
@@ -104,10 +104,10 @@ def _checked_side(name: str, format_: str, given: Mapping[str, str]) -> SourceSi
 
 def _check_columns(name: str, columns: list[str], listed: str) -> None:
     lowered = [column.lower() for column in columns]
-    double = next((column for column in columns if lowered.count(column.lower()) > 1), None)
-    if double is not None:
+    duplicate = next((column for column in columns if lowered.count(column.lower()) > 1), None)
+    if duplicate is not None:
         hint = "names compare without case; rename one of them"
-        raise InvalidSql(f"column `{double}` of `{name}` is declared twice", detail=listed, hint=hint)
+        raise InvalidSql(f"column `{duplicate}` of `{name}` is declared twice", detail=listed, hint=hint)
     for column in columns:
         if column.lower() in RESERVED:
             raise InvalidSql(
@@ -116,28 +116,28 @@ def _check_columns(name: str, columns: list[str], listed: str) -> None:
                 hint="choose another name",
             )
     if not columns:
-        raise InvalidSql(f"`{name}` has no columns", detail=listed, hint="declare at least one that holds data")
+        raise InvalidSql(f"`{name}` has no columns", detail=listed, hint="declare at least one that contains data")
 
 
 def _check_recorded(name: str, columns: list[str], computed: list[str], listed: str) -> None:
-    """Refuse a computed column where records must have the column themselves."""
+    """Raise `Unsupported` for a computed column where records must have the column themselves."""
     lowered = {column.lower() for column in computed}
-    found = next((column for column in columns if column.lower() in lowered), None)
-    if found is not None:
+    wrong = next((column for column in columns if column.lower() in lowered), None)
+    if wrong is not None:
         raise Unsupported(
-            f"computed column `{found}` of `{name}` is part of the primary key or of `order`",
+            f"computed column `{wrong}` of `{name}` is part of the primary key or of `order`",
             detail=listed,
-            hint="take columns that the records have, or compute the key in a view",
+            hint="use columns that the records have, or compute the key in a view",
         )
 
 
 def _column(name: str, wanted: str, fields: list[pa.Field], listed: str) -> str:
-    """The declared name of a column."""
-    found = next((f for f in fields if f.name.lower() == wanted.lower()), None)
-    if found is None:
+    """Return the declared name of a column. Raises `UnknownName`."""
+    field = next((f for f in fields if f.name.lower() == wanted.lower()), None)
+    if field is None:
         hint = near_misses(wanted, [f.name for f in fields]) or "declare it among the columns"
         raise UnknownName(f"`{name}` has no column `{wanted}`", detail=listed, hint=hint)
-    declared: str = found.name
+    declared: str = field.name
     return declared
 
 
@@ -169,4 +169,4 @@ def _misfit(
         (kind == "table" and bool(diff), "has a diff column", "a table takes op; a CHANGELOG takes diff"),
         (kind != "table" and order is not None, "has an order column", "only a TABLE has one"),
     )
-    return next(((problem, hint) for holds, problem, hint in cases if holds), ("", ""))
+    return next(((problem, hint) for is_wrong, problem, hint in cases if is_wrong), ("", ""))

@@ -18,12 +18,12 @@ RETAIN = "retain"
 def checked_timing(
     name: str, options: Mapping[str, str], schema: pa.Schema, watermarks: Mapping[str, int | None]
 ) -> dict[str, str]:
-    """The options with columns as they are declared and lengths of time in microseconds."""
+    """Return the options, with columns as declared and lengths of time in microseconds. Raises a `PlanningError`."""
     result = dict(options)
-    given = [option for option in TIMING if option in options]
-    if given and not watermarks:
+    timing = [option for option in TIMING if option in options]
+    if timing and not watermarks:
         raise InvalidSql(
-            f"option `{given[0]}` of `{name}` is about watermarks, and none is declared",
+            f"option `{timing[0]}` of `{name}` is about watermarks, and none is declared",
             detail=f"columns: {', '.join(schema.names)}",
             hint="add WATERMARK column DELAY OF INTERVAL 5 SECONDS to the columns",
         )
@@ -34,8 +34,8 @@ def checked_timing(
         result["partitions"] = _partitions(name, options["partitions"], schema, by)
         if by is None and int(options["partitions"]) > 1 and any(delay is not None for delay in watermarks.values()):
             raise InvalidSql(
-                f"`{name}` declares {options['partitions']} partitions, and nothing says which of them a row is of",
-                detail="all its rows are of partition 0, and the others would hold it back forever",
+                f"`{name}` declares {options['partitions']} partitions, and no column names that of a row",
+                detail="all its rows would be of partition 0, and the others would block its watermark forever",
                 hint="add partition_by 'column' to the options, or leave `partitions` out",
             )
     if "idle_after" in options:
@@ -55,7 +55,7 @@ def checked_timing(
 
 
 def _retained(name: str, text: str, schema: pa.Schema, watermarks: Mapping[str, int | None]) -> str:
-    """RETAIN as `all`, or as a length: in microseconds, or a number where event times are integers."""
+    """Return RETAIN as `all`, or as a length: in microseconds, or a number where event times are integers."""
     if text.strip().lower() == "all":
         return "all"
     if not watermarks:
@@ -80,21 +80,21 @@ def is_clock_time(kind: pa.DataType) -> bool:
 
 
 def _partition_by(name: str, wanted: str, schema: pa.Schema) -> str:
-    found: str | None = next((column for column in schema.names if column.lower() == wanted.lower()), None)
-    if found is None:
+    declared: str | None = next((column for column in schema.names if column.lower() == wanted.lower()), None)
+    if declared is None:
         raise UnknownName(
             f"`{name}` has no column `{wanted}` to take the partition from",
             detail=f"columns: {', '.join(schema.names)}",
             hint=near_misses(wanted, schema.names) or "declare it among the columns",
         )
-    kind = schema.field(found).type
+    kind = schema.field(declared).type
     if not (is_integer(kind) or pa.types.is_string(kind)):
         raise InvalidSql(
-            f"partition_by `{found}` of `{name}` is of type {spark_name(kind)}",
+            f"partition_by `{declared}` of `{name}` is of type {spark_name(kind)}",
             detail="a partition is named by a number or a text",
-            hint="take an integer or STRING column",
+            hint="use an integer or STRING column",
         )
-    return found
+    return declared
 
 
 def _partitions(name: str, text: str, schema: pa.Schema, by: str | None) -> str:

@@ -3,7 +3,7 @@
     CREATE VIEW late OPTIONS (max_state_rows '1000000', max_state_bytes 'none') AS SELECT …
     ALTER VIEW late SET OPTIONS (max_state_rows '2000000')
 
-What a view does not say, the flow's own limit says; 'none' is no limit.
+The limit of the flow applies where a view has none; 'none' means no limit.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ NONE = "none"
 
 
 def checked_options(view: str, options: Mapping[str, str]) -> dict[str, str]:
-    """The options of a view. Raises a `PlanningError` that names the one at fault."""
+    """Return the options of a view. Raises a `PlanningError` that names the wrong one."""
     result = {}
     for option, value in options.items():
         if option not in (STATE_ROWS, STATE_BYTES):

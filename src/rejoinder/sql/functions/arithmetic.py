@@ -137,12 +137,11 @@ def compile_integer_division(compiler: Compiler, node: exp.Expr) -> Term:
 
 def _numbers(left: Term, right: Term, node: exp.Expr) -> tuple[Term, Term]:
     """Bring two operands to the same number type; two exact ones become decimals of their own precision."""
-    for one, other in ((left, right), (right, left)):
-        if not spark_types.is_numeric(one.type) and not (
-            spark_types.is_numeric(other.type) and (one.is_null or one.type == spark_types.STRING)
-        ):
+    for term, other in ((left, right), (right, left)):
+        is_read = term.is_null or term.type == spark_types.STRING
+        if not spark_types.is_numeric(term.type) and not (spark_types.is_numeric(other.type) and is_read):
             names = f"{spark_types.spark_name(left.type)} and {spark_types.spark_name(right.type)}"
-            is_time = any(spark_types.is_datetime(term.type) for term in (left, right))
+            is_time = any(spark_types.is_datetime(side.type) for side in (left, right))
             hint = "add an interval, as in ts + INTERVAL 5 SECONDS" if is_time else "CAST to a number"
             raise mismatch(node, f"arithmetic on {names}", hint)
     if left.is_null or right.is_null:

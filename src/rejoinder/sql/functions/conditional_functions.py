@@ -55,12 +55,12 @@ def compile_coalesce(compiler: Compiler, node: exp.Expr) -> Term:
     terms, kind = together([compiler.compile(part) for part in (node.this, *node.expressions)], node)
     if pa.types.is_null(kind):
         return terms[0]
-    return _first_known(terms)
+    return _first_present(terms)
 
 
-def _first_known(terms: Sequence[Term]) -> Term:
+def _first_present(terms: Sequence[Term]) -> Term:
     term = Term(operators.coalesce([term.node for term in terms]))
-    return windows.with_chosen_bounds(term, terms, lambda ends: _first_known(ends))
+    return windows.with_chosen_bounds(term, terms, lambda ends: _first_present(ends))
 
 
 def compile_null_if(compiler: Compiler, node: exp.Expr) -> Term:

@@ -12,7 +12,6 @@ from rejoinder.ir import nodes, operators
 from rejoinder.ir.operators import NULL_SAFE
 from rejoinder.sql.functions.scalar_function import ScalarFunction
 from rejoinder.sql.functions.time import windows
-from rejoinder.sql.parse.clauses import text_of
 from rejoinder.sql.types import spark_types
 from rejoinder.sql.types.casts import coerce
 from rejoinder.sql.types.terms import Compiler, Term, call, evaluated_once, mismatch, only, refuse
@@ -62,7 +61,7 @@ def compile_comparison(compiler: Compiler, node: exp.Expr) -> Term:
 def _compare(sign: str, left: Term, right: Term, node: exp.Expr) -> Term:
     (left, right), kind = together([left, right], node)
     if windows.is_window(kind) and sign in ("=", NULL_SAFE):
-        return windows.compared(sign, left, right, lambda way, one, two: _compare(way, one, two, node))
+        return windows.compared(sign, left, right, lambda way, ours, theirs: _compare(way, ours, theirs, node))
     if spark_types.is_nested(kind):
         _check_nested(sign, kind, node)
     return Term(operators.compared(left.node, sign, right.node, in_turn=True))
@@ -127,9 +126,7 @@ def negated(condition: Term) -> Term:
 
 def compile_and(compiler: Compiler, node: exp.Expr) -> Term:
     """Compile AND; a side that may fail is reached only by rows that Spark lets through."""
-    parts = list(node.flatten())
-    conditions = [truth(compiler.compile(part), node).node for part in parts]
-    return Term(nodes.And(conditions, [text_of(part) for part in parts]))
+    return Term(nodes.And(truth(compiler.compile(part), node).node for part in node.flatten()))
 
 
 def compile_or(compiler: Compiler, node: exp.Expr) -> Term:

@@ -45,7 +45,7 @@ def output_name(node: exp.Expr, is_time: Callable[[exp.Expr], bool] | None = Non
         # Spark names a cast after its column, unless it is part of something larger.
         return node.this.output_name
     sums = node.find_all(exp.Add, exp.Sub)
-    uncertain = any(is_time is None or is_time(one.this) or is_time(one.expression) for one in sums)
+    uncertain = any(is_time is None or is_time(total.this) or is_time(total.expression) for total in sums)
     name = None if uncertain else _generated(node)
     if name is None:
         raise errors.Unsupported(
@@ -140,8 +140,8 @@ def _generated_case(node: exp.Case) -> str | None:
 
 
 def _in_brackets(left: exp.Expr, sign: str, right: exp.Expr) -> str | None:
-    one, two = _generated(left), _generated(right)
-    return None if one is None or two is None else f"({one} {sign} {two})"
+    first, second = _generated(left), _generated(right)
+    return None if first is None or second is None else f"({first} {sign} {second})"
 
 
 def _around(template: str, inner: str | None) -> str | None:

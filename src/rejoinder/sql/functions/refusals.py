@@ -10,8 +10,8 @@ from rejoinder.sql.parse.clauses import text_of
 from rejoinder.sql.parse.foreign_names import foreign_function
 from rejoinder.sql.types.terms import refuse
 
-_CHANGING = "its value changes without a change of the inputs, so a view of it could never be kept up to date"
-_CHANGING_NODES = (
+_NONDETERMINISTIC = "its value changes without a change of the inputs, so a view of it could never be kept up to date"
+_NONDETERMINISTIC_NODES = (
     exp.Rand,
     exp.Randn,
     exp.Uuid,
@@ -21,7 +21,7 @@ _CHANGING_NODES = (
     exp.CurrentUser,
     exp.CurrentTimezone,
 )
-_CHANGING_NAMES = frozenset(
+_NONDETERMINISTIC_NAMES = frozenset(
     [
         "now",
         "curdate",
@@ -61,7 +61,6 @@ _LAST_DIGIT_NODES = (
 )
 _REGEX_NODES = (
     exp.RegexpReplace,
-    exp.RegexpExtract,
     exp.RegexpExtractAll,
     exp.RegexpSplit,
     exp.RegexpCount,
@@ -75,10 +74,13 @@ def unsupported(node: exp.Expr) -> errors.Unsupported:
     """Make the error for a node that no function compiles."""
     text = text_of(node)
     name = text.split("(", 1)[0].strip().lower() if isinstance(node, exp.Func) and "(" in text else ""
-    if isinstance(node, _CHANGING_NODES) or name in _CHANGING_NAMES:
+    if isinstance(node, _NONDETERMINISTIC_NODES) or name in _NONDETERMINISTIC_NAMES:
         is_time = "time" in name or "date" in name or name == "now"
+        if name in ("now", "current_timestamp"):
+            hint = "in WHERE, compare a time with it: ts > current_timestamp() - INTERVAL 1 HOUR; or take a column"
+            return errors.Unsupported(f"`{name}` is not supported here", detail=_NONDETERMINISTIC, hint=hint)
         hint = _OF_OTHERS.get(name) or f"take {'the time' if is_time else 'it'} from a column of the data"
-        return errors.Unsupported(f"`{name or text}` is not supported in a view", detail=_CHANGING, hint=hint)
+        return errors.Unsupported(f"`{name or text}` is not supported in a view", detail=_NONDETERMINISTIC, hint=hint)
     if isinstance(node, exp.AggFunc):
         return refuse(
             node,

@@ -9,15 +9,15 @@ from rejoinder.kernels.duckdb.functions.datetime_text import DATE, DAY, MOMENT
 
 
 def parse_date(text: str) -> date | None:
-    """Read a date literal, or give None.
+    """Read a date literal, or return None.
 
     >>> parse_date("2020-2-9")
     datetime.date(2020, 2, 9)
     """
-    found = re.match(DATE, text)
-    if found is None:
+    match = re.match(DATE, text)
+    if match is None:
         return None
-    year, month, day = (int(part or 1) for part in found.groups())
+    year, month, day = (int(part or 1) for part in match.groups())
     try:
         return date(year, month, day)
     except ValueError:
@@ -25,17 +25,17 @@ def parse_date(text: str) -> date | None:
 
 
 def parse_timestamp(text: str, *, zoned: bool) -> datetime | None:
-    """Read a timestamp literal as UTC, or give None; a zone in the text is ignored unless `zoned`.
+    """Read a timestamp literal as UTC, or return None; a zone in the text is ignored unless `zoned`.
 
     >>> parse_timestamp("2020-01-01 10:00:00+02:00", zoned=True)
     datetime.datetime(2020, 1, 1, 8, 0)
     """
-    found = re.match(MOMENT, text)
-    if found is None:
+    match = re.match(MOMENT, text)
+    if match is None:
         day = parse_date(text) if re.match(DAY, text) else None
         return None if day is None else datetime(day.year, day.month, day.day)
-    fraction, zone = found.group(7), found.group(8)
-    year, month, day_, hour, minute, second = (int(part or 0) for part in found.groups()[:6])
+    fraction, zone = match.group(7), match.group(8)
+    year, month, day_, hour, minute, second = (int(part or 0) for part in match.groups()[:6])
     try:
         moment = datetime(year, month, day_, hour, minute, second, int((fraction or "").ljust(6, "0")[:6]))
         return moment - _offset(zone) if zoned and zone else moment

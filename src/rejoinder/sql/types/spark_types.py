@@ -67,7 +67,7 @@ def parse_type(text: str) -> pa.DataType:
         node = sqlglot.parse_one(text, into=exp.DataType, read="spark")
     except SqlglotError as failure:
         raise errors.InvalidSql(f"`{text}` is not a type", detail=str(failure).splitlines()[0]) from failure
-    measured = next((one for one in node.find_all(exp.DataType) if one.this in _TEXTS and one.expressions), None)
+    measured = next((part for part in node.find_all(exp.DataType) if part.this in _TEXTS and part.expressions), None)
     if measured is not None:  # in a CAST Spark does not look at the length either, but a column would be held to it
         raise errors.Unsupported(
             f"the length of `{measured.sql(dialect='spark')}` is not supported",
@@ -217,9 +217,9 @@ def _wider_number(left: pa.DataType, right: pa.DataType) -> pa.DataType:
     if is_decimal(left) or is_decimal(right):
         if not (_is_exact(left) and _is_exact(right)):
             return DOUBLE
-        one, two = decimal_for(left), decimal_for(right)
-        scale = max(one.scale, two.scale)
-        precision = max(one.precision - one.scale, two.precision - two.scale) + scale
+        kinds = decimal_for(left), decimal_for(right)
+        scale = max(kind.scale for kind in kinds)
+        precision = max(kind.precision - kind.scale for kind in kinds) + scale
         # Past 38 digits, those after the point go first, all of them if need be.
         return bounded_decimal(precision, max(scale - max(precision - MAX_PRECISION, 0), 0))
     wider = max(left, right, key=_NUMERIC_ORDER.index)
@@ -246,11 +246,11 @@ def _wider_nested(left: pa.DataType, right: pa.DataType) -> pa.DataType | None:
         return None if element is None else array_of(element)
     if pa.types.is_struct(left) and pa.types.is_struct(right) and left.num_fields == right.num_fields:
         fields = []
-        for one, two in zip(left, right, strict=True):
-            kind = _wider(one.type, two.type)
-            if kind is None or one.name.lower() != two.name.lower():
+        for ours, theirs in zip(left, right, strict=True):
+            kind = _wider(ours.type, theirs.type)
+            if kind is None or ours.name.lower() != theirs.name.lower():
                 return None
-            fields.append(pa.field(one.name, kind))
+            fields.append(pa.field(ours.name, kind))
         return pa.struct(fields)
     return None
 

@@ -13,6 +13,7 @@ from rejoinder import errors
 from rejoinder.ir import nodes
 from rejoinder.ir.nodes import Node
 from rejoinder.ir.scalar_operation import Evaluation, MonotoneArgument, Nulls, Option, ScalarOperation
+from rejoinder.kernels.duckdb.functions.function_templates import RENDERINGS
 from rejoinder.sql.parse.clauses import text_of
 
 
@@ -92,7 +93,8 @@ def call(
     can_fail: bool = False,
     monotone: MonotoneArgument | None = None,
 ) -> Term:
-    """Make the term that calls a function of the registry (`ScalarOperation`)."""
+    """Make the term that calls a function (`ScalarOperation`), which has a template in `kernels.duckdb.functions`."""
+    assert name in RENDERINGS, f"{name} has no template"
     operation = ScalarOperation(name, options, evaluation, nulls, can_fail, monotone)
     return Term(nodes.Call(operation, [term.node for term in terms], kind))
 
@@ -126,10 +128,10 @@ def mismatch(node: exp.Expr, why: str, hint: str | None = None) -> errors.TypeMi
     return errors.TypeMismatch(why, detail=f"in `{text_of(node)}`", hint=hint)
 
 
-def only(node: exp.Expr, *known: str) -> None:
-    """Refuse a node with an argument that its compiler does not read: ignoring it would change the meaning."""
+def only(node: exp.Expr, *names: str) -> None:
+    """Refuse a node with other arguments than `names`: to ignore one would change the meaning."""
     for name, value in node.args.items():
-        if value not in (None, False, []) and name not in known:
+        if value not in (None, False, []) and name not in names:
             raise refuse(
                 node, f"this form of `{node.sql_name() if isinstance(node, exp.Func) else node.key}` is not supported"
             )

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 import pyarrow as pa
 
-from rejoinder.connectors.delivery import DELIVERED_COLUMNS, Delivery, absolute
+from rejoinder.connectors.delivery import DELIVERED_COLUMNS, Delivery, Target, absolute
 from rejoinder.connectors.delta.spark import tables
 from rejoinder.connectors.sink_key import key_of
 from rejoinder.connectors.spark.keyed_changes import check_columns, one_per_key, unexpected_rows
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class DeltaTarget:
+class DeltaTarget(Target):
     """The table at `path`. The first delivery creates it if it does not exist."""
 
     sink: Sink

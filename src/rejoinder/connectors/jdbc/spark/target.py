@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 import pyarrow as pa
 
-from rejoinder.connectors.delivery import DELIVERED_COLUMNS, Delivery
+from rejoinder.connectors.delivery import DELIVERED_COLUMNS, Delivery, Target
 from rejoinder.connectors.jdbc.spark.connections import Connection, DatabaseError, fill, full_options, parts_of
 from rejoinder.connectors.sink_key import key_of
 from rejoinder.connectors.spark.keyed_changes import (
@@ -43,7 +43,7 @@ ATTEMPT = "_attempt"
 
 
 @dataclass(frozen=True)
-class JdbcTarget:
+class JdbcTarget(Target):
     """The table `dbtable`, which must exist."""
 
     sink: Sink

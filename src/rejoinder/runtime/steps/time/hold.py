@@ -16,6 +16,7 @@ from rejoinder.kernels.arrow.columns import HASH, numbers, replaced, take, witho
 from rejoinder.kernels.arrow.consolidate import consolidate
 from rejoinder.kernels.arrow.ordered import LEAST, as_column
 from rejoinder.kernels.arrow.scatter import sorted_by_hash
+from rejoinder.plan.physical.arrangement import Arrangement
 from rejoinder.plan.physical.steps import Hold
 from rejoinder.runtime.steps.arrange import FAN
 from rejoinder.runtime.steps.emit import write_changes
@@ -42,12 +43,13 @@ def hold(task: Task, step: Hold) -> None:
     times = times_of(stream, EMIT_AT)
     due = (times == NO_TIME) | (times <= task.clock.emitted_up_to.get(step.pending.id, LEAST))
     write_changes(task, step.view, take(without(stream, [EMIT_AT, GATE, HASH]), np.flatnonzero(due)))
-    _keep(task, take(stream, np.flatnonzero(~due)), step)
+    keep_pending(task, take(stream, np.flatnonzero(~due)), step.pending, step.times)
 
 
-def _keep(task: Task, pending: pa.Table, step: Hold) -> None:
-    emitted_up_to = task.clock.emitted_up_to.get(step.pending.id, LEAST)
-    compaction = Compaction(FAN, expiry=Expiry.below(EMIT_AT, emitted_up_to + 1), times=step.times)
+def keep_pending(task: Task, pending: pa.Table, arrangement: Arrangement, times: tuple[str, ...] = ()) -> None:
+    """Add pending rows to their arrangement, in time segments."""
+    emitted_up_to = task.clock.emitted_up_to.get(arrangement.id, LEAST)
+    compaction = Compaction(FAN, expiry=Expiry.below(EMIT_AT, emitted_up_to + 1), times=times)
     for segment, part in segments(sorted_by_hash(pending), EMIT_AT):
         ref = write_run(
             task.store,
@@ -58,5 +60,5 @@ def _keep(task: Task, pending: pa.Table, step: Hold) -> None:
             segment=segment,
             times=compaction.spanned,
         )
-        task.arranged.setdefault(step.pending.id, []).append(ref)
-    task.compactions[step.pending.id] = compaction
+        task.arranged.setdefault(arrangement.id, []).append(ref)
+    task.compactions[arrangement.id] = compaction

@@ -19,6 +19,7 @@ from rejoinder.ir.logical import (
     Arrival,
     ArrivalKind,
     AtMostOne,
+    Current,
     Distinct,
     Enrich,
     Expand,
@@ -108,6 +109,8 @@ def _changing(node: Node, is_stream: Callable[[str], bool]) -> str | None:
             return "a scalar subquery"
         case Latest():
             return "LATEST"
+        case Current():
+            return "a filter by the current time"
         case Session():
             return "a session"
         case Validity():

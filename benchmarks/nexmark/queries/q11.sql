@@ -1,4 +1,4 @@
--- User sessions: the bids of each bidder with less than ten seconds between two.
+-- User sessions: the bids of each bidder with at most ten seconds between two.
 CREATE VIEW q11 AS
 SELECT bidder, COUNT(*) AS bid_count, session_window.start AS starttime, session_window.end AS endtime
 FROM bid

@@ -42,8 +42,22 @@ QUERIES = {
     "window_functions": "SELECT item, price, RANK() OVER (PARTITION BY country ORDER BY price DESC) AS place, "
     "LAG(price) OVER (PARTITION BY country ORDER BY item) AS before, MAX(price) OVER (PARTITION BY country) AS most "
     "FROM items",
+    "first_per_group": "SELECT item, price FROM items "
+    "QUALIFY RANK() OVER (PARTITION BY country ORDER BY price DESC) <= 3",
+    "limit": "SELECT item, price FROM items ORDER BY price DESC LIMIT 10",
     "window_in_time": "SELECT item, rate, ROW_NUMBER() OVER (PARTITION BY TUMBLE(at, INTERVAL 1 HOUR) ORDER BY rate) "
     "AS place FROM bids",
+    "scalar_subquery": "SELECT id, (SELECT price FROM items i WHERE i.item = o.item) AS price FROM orders o",
+    "scalar_aggregate": "SELECT id FROM orders o WHERE cust = (SELECT max(id) FROM notes n WHERE n.text = o.item)",
+    "scalar_by_domain": "SELECT id, (SELECT count(*) FROM items i WHERE i.price > o.cust) AS n FROM orders o",
+    "exists_under_or": "SELECT id FROM orders o WHERE cust = 1 OR EXISTS (SELECT 1 FROM notes n WHERE n.id = o.id)",
+    "in_as_a_value": "SELECT id, item IN (SELECT item FROM items) AS known FROM orders",
+    "lateral": "SELECT o.id, q.n FROM orders o LEFT JOIN LATERAL (SELECT count(*) AS n FROM notes n "
+    "WHERE n.id = o.id) q ON TRUE",
+    "common_to_or": "SELECT o.id FROM orders o, items i WHERE (o.item = i.item AND i.price > 5 AND o.cust = 1) "
+    "OR (i.item = o.item AND i.price > 9 AND o.cust = 2)",
+    "filter_of_an_equal_column": "SELECT o.id, c.name, n.text FROM orders o JOIN customers c ON o.cust = c.id "
+    "LEFT JOIN notes n ON n.id = c.id WHERE o.cust = 7",
     "except_in_time": "SELECT item, made FROM clicks EXCEPT SELECT item, at FROM bids",
     "join_of_a_union": "SELECT c.name, u.what FROM (SELECT id, item AS what FROM orders UNION ALL "
     "SELECT id, text FROM notes) u JOIN customers c ON u.id = c.id",

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import permutations
 
 from rejoinder.ir.canonical import canonical_text
-from rejoinder.ir.expression import Expression
+from rejoinder.ir.expression import Expression, renamed
 from rejoinder.ir.identities import column_id
 from rejoinder.ir.logical import Predicate
 from rejoinder.ir.operators import NULL_SAFE, compared
@@ -137,7 +138,38 @@ def join_graph(block: Block) -> JoinGraph:
             (filters[at] if block.inputs[at].mode == "inner" else residual).extend(same)
         classes.append(EqualityClass(tuple(map(tuple, by_input)), null_safe))
     on = tuple(_condition(block, at, filters[at]) for at in range(len(block.inputs)))
+    _propagate(block, filters, classes, on)
     return JoinGraph(tuple(map(tuple, filters)), tuple(classes), tuple(residual), on, windows)
+
+
+def _propagate(
+    block: Block, filters: list[list[Expression]], classes: Sequence[EqualityClass], on: Sequence[Condition]
+) -> None:
+    """Filter each input also by what holds for columns of other inputs that its columns are equal to.
+
+        SELECT … FROM a JOIN b ON a.k = b.k LEFT JOIN c ON c.k = a.k WHERE a.k = 5
+        SELECT … FROM a JOIN b ON a.k = b.k LEFT JOIN c ON c.k = a.k AND c.k = 5 WHERE a.k = 5 AND b.k = 5
+
+    Rows of versions are not filtered: one that is left out still ends the one before it.
+    """
+    pairs = [
+        (ours[0], theirs[0])
+        for group in classes
+        if not group.null_safe
+        for ours, theirs in permutations([members for members in group.members if members], 2)
+    ]
+    pairs += [link.sides for condition in on for link in condition.links if not link.null_safe]
+    known = [list(own) for own in filters]
+    for ours, theirs in pairs:
+        if not (ours.is_column and theirs.is_column and ours.type == theirs.type):
+            continue
+        (source,), (target,) = inputs_of(ours), inputs_of(theirs)
+        is_plain = block.inputs[source].mode == "inner" and block.inputs[target].versions is None
+        for own in known[source] if is_plain and not block.inputs[target].arrival else ():
+            if own.columns == ours.columns and not own.can_fail:
+                copy = replace(renamed(own, {ours.columns[0]: theirs.columns[0]}), text="")
+                if copy not in filters[target]:
+                    filters[target].append(copy)
 
 
 def _joined(

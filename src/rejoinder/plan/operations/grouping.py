@@ -88,11 +88,17 @@ class Grouping(Operation):
             self._values(made, rounds.program),
             rounds.program.readers(made.id),
             whole=whole,
+            expiring=None if self.expires_by_key else rounds.retentions.of(groups),
         )
         rounds.add(at.round, step)
         rounds.arrange(inputs, check=False)
         rounds.fragments[made.id] = [Fragment(at.round, change, groups.key.text, hashed=True)]
         rounds.arrange(made.id, check=False)
+
+    @property
+    def expires_by_key(self) -> bool:
+        """Whether all rows of a group, old and new, expire together: then an expired group is never looked up."""
+        return True
 
     @property
     def combines_rows(self) -> bool:

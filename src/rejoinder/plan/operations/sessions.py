@@ -129,6 +129,11 @@ class SessionGroups(Grouping):
         """Canonical text: a session that is over expires, other groups by the same keys do not."""
         return f"{super().text}, sessions within {self.gap} by {self.last}"
 
+    @property
+    def expires_by_key(self) -> bool:
+        """A session that goes on leaves rows with smaller largest times behind, which expire before it."""
+        return False
+
     def frontier(self, frontiers: Frontiers, made: Derived, name: str) -> Formula | None:
         """A session changes by rows up to a gap after its largest time, which has the frontier of these rows."""
         if name != self.last:

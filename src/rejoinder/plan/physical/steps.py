@@ -19,7 +19,7 @@ from rejoinder.plan.blocks.accumulators import Accumulator
 from rejoinder.plan.physical.arrangement import Arrangement, Key
 from rejoinder.plan.physical.join_steps import Coverage, Lookup, MatchStatus, Presence
 from rejoinder.plan.physical.retention_bound import Retention
-from rejoinder.plan.physical.window_steps import Window
+from rejoinder.plan.physical.window_steps import FirstRows, Window
 from rejoinder.watermarks.formula import Formula
 
 Outputs = tuple[tuple[str, Expression], ...]
@@ -201,6 +201,8 @@ class Aggregate:
     views: tuple[str, ...]
     """The views that use the groups, for the error of a sum that overflows."""
     whole: bool = False
+    expiring: Retention | None = None
+    """When rows of the groups expire, if a group that is still needed can have such rows: a lookup leaves them out."""
 
 
 @dataclass(frozen=True)
@@ -324,6 +326,7 @@ Stateful = (
     | Session
     | Current
     | Window
+    | FirstRows
     | Enrich
     | Hold
 )

@@ -40,7 +40,8 @@ class Pulled:
 
     def computed(self, expression: Expression) -> Expression:
         """An expression on the columns of the original tree, as one on those of `root`."""
-        return substitute(renamed(expression, self.domain), self.columns)
+        other = {i: e for i, e in self.columns.items() if not (e.is_column and e.columns == (i,))}
+        return substitute(renamed(expression, self.domain), other)
 
     def projected(self, outputs: tuple[tuple[str, Expression], ...]) -> Pulled:
         """Compute other columns from those of the original tree."""

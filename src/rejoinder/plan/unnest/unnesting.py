@@ -27,6 +27,7 @@ import pyarrow as pa
 
 from rejoinder.errors import Unsupported
 from rejoinder.ir.expression import Expression, column, literal, renamed
+from rejoinder.ir.identities import column_id
 from rejoinder.ir.logical import (
     Aggregate,
     AtMostOne,
@@ -73,7 +74,7 @@ def unnest(node: Node, numbers: Iterator[int]) -> Node:
             return _dependent(left, node.right, node.predicates, node.kind, numbers)
         right = unnest(node.right, numbers)
         if node.kind == "left" and not node.predicates and isinstance(right, Project) and _is_one_row(right.input):
-            total = Pulled.of(right.input).projected(right.outputs)
+            total = Pulled.of(_only_values(right)).projected(right.outputs)
             return _Pulling(left, numbers).joined(total, (), "inner")
         return replace(node, left=left, right=right)
     inner = with_inputs(node, [unnest(part, numbers) for part in inputs_of(node)])
@@ -399,8 +400,20 @@ def _is_one_row(node: Node) -> bool:
             return False
 
 
+def _only_values(node: Project) -> Node:
+    """The row that a projection reads, without its other columns, so that it changes only if these values do.
+
+    The row of an aggregate has the number of rows, too, and every row of the outer query meets it when it changes.
+    """
+    types = columns_of(node.input)
+    read = {i: types[i] for i in dict.fromkeys(i for _, e in node.outputs for i in e.columns)}
+    if not read:
+        return node.input
+    return Distinct(Project(node.input, tuple(identity(read).items())), tuple(read.items()))
+
+
 def _not_below(operation: str, columns: Iterable[str]) -> Unsupported:
-    listed = ", ".join(sorted(f"`{i.split('.', 1)[1]}`" for i in columns))
+    listed = ", ".join(sorted(f"`{column_id(i).name}`" for i in columns))
     return Unsupported(
         f"{operation} cannot be computed for each row of the outer query",
         detail=f"a subquery reads columns of the outer query below it: {listed}",

@@ -36,7 +36,7 @@ from rejoinder.kernels.sums.float_sums import KEPT, sum_floats
 from rejoinder.plan.blocks.accumulators import ROWS, Accumulator
 from rejoinder.plan.physical.arrangement import Arrangement
 from rejoinder.plan.physical.steps import Aggregate
-from rejoinder.runtime.task import Task, partition_hashes
+from rejoinder.runtime.task import Task, expiry_of, partition_hashes
 
 
 @dataclass(frozen=True)
@@ -118,6 +118,9 @@ def _before(task: Task, keys: pa.Table, step: Aggregate) -> _Old:
     """Return the old row of each group."""
     schema = step.arrangement.schema.append(pa.field(HASH, pa.uint64()))
     rows = schema.empty_table() if step.whole else _rows_before(task, keys, step.arrangement)
+    if step.expiring is not None:
+        # a row and its retraction may be dropped from disk at different times, but expire together
+        rows = expiry_of(step.expiring, task.clock.watermarks).drop_expired(rows)
     if rows.num_rows:
         rows = consolidate(rows)
     row_of = np.full(keys.num_rows, -1, np.int64)

@@ -6,8 +6,6 @@ ON a.k = b.k AND a.ts BETWEEN b.lo AND b.hi AND f(a.x, b.y)
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pyarrow as pa
 from sqlglot import exp
 
@@ -16,6 +14,7 @@ from rejoinder.ir import nodes, operators
 from rejoinder.ir.expression import Expression
 from rejoinder.ir.identities import column_id
 from rejoinder.ir.logical import Predicate
+from rejoinder.sql.bind.conjuncts import conjuncts, implied
 from rejoinder.sql.bind.time_bounds import bounds_of, equal_bounds
 from rejoinder.sql.functions.expression_compiler import Scope, compile_expression, split_windows
 from rejoinder.sql.parse.clauses import refuse_subqueries, text_of
@@ -25,16 +24,6 @@ from rejoinder.sql.types.terms import Term
 
 _ORDERS = (exp.LT, exp.LTE, exp.GT, exp.GTE)
 _STRICT = (exp.LT, exp.GT)
-
-
-def conjuncts(node: exp.Expr) -> Iterator[exp.Expr]:
-    """Yield the operands of the outermost ANDs of a condition, without parentheses."""
-    bare = node.unnest() if isinstance(node, exp.Paren) else node
-    if not isinstance(bare, exp.And):
-        yield bare
-        return
-    for part in bare.flatten():
-        yield from conjuncts(part)
 
 
 def bind_condition(node: exp.Expr, scope: Scope) -> tuple[Predicate, ...]:
@@ -69,6 +58,8 @@ def bind_conjunct(node: exp.Expr, scope: Scope) -> tuple[Predicate, ...]:
         order = _range(node, scope)
         strict = order is not None and isinstance(node, _STRICT)
         return (Predicate(whole, order=order, strict=strict, bounds=bounds),)
+    if isinstance(node, exp.Or):
+        return (Predicate(whole), *(Predicate(compile_expression(part, scope)) for part in implied(node, scope)))
     return (Predicate(whole, bounds=bounds),)
 
 

@@ -18,7 +18,7 @@ from rejoinder.sql.functions import (
 )
 from rejoinder.sql.functions.aggregates import AGGREGATES
 from rejoinder.sql.functions.scalar_function import ScalarFunction
-from rejoinder.sql.functions.time import time_functions, windowing_functions
+from rejoinder.sql.functions.time import datetime_patterns, time_functions, windowing_functions
 
 FAMILIES: dict[str, tuple[ScalarFunction, ...]] = {
     "Comparisons and logic": (*logic.FUNCTIONS, *patterns.FUNCTIONS),
@@ -26,7 +26,7 @@ FAMILIES: dict[str, tuple[ScalarFunction, ...]] = {
     "Casts": cast_functions.FUNCTIONS,
     "Numbers": (*arithmetic.FUNCTIONS, *math_functions.FUNCTIONS),
     "Text": text_functions.FUNCTIONS,
-    "Dates and times": time_functions.FUNCTIONS,
+    "Dates and times": (*time_functions.FUNCTIONS, *datetime_patterns.FUNCTIONS),
     "Windows of time": windowing_functions.FUNCTIONS,
     "Arrays, maps and structs": nested_functions.FUNCTIONS,
 }

@@ -1,4 +1,4 @@
-"""LIKE and RLIKE with literal patterns.
+"""LIKE, RLIKE and REGEXP_EXTRACT with literal patterns.
 
 RLIKE takes Java's regular expressions, and DuckDB has RE2. Supported is what means the same in both: characters,
 classes, groups, alternatives and greedy repetition; `.`, `^`, `$` and `\\s` are rewritten to what they mean in Java.
@@ -24,7 +24,7 @@ _PIECES = re.compile(
     r"""(?P<escape>\\[\\.\[\]{}()*+?^$|/\-"'#&@!%,:;<=>~`_ ])   # an escaped sign is that sign
     |(?P<digits>\\[dwDWtnr])                                    # the same letters in both
     |(?P<blank>\\s)
-    |(?P<class>\[\^?-?(?:[^\\\[\]&^-](?:-[^\\\[\]&^-])?|\\[\\\[\]^\-.dwtnr])+-?\])
+    |(?P<class>\[\^?-?(?:[^\\\[\]&^-](?:-[^\\\[\]&^-])?|&(?!&)|\\[\\\[\]^\-.dwtnr])+-?\])
     |(?P<repeat>(?:[*+?]|\{[0-9]{1,3}(?:,[0-9]{0,3})?\})(?![*+?{]))
     |(?P<group>\((?:\?:)?(?!\?)|\)|\|)
     |(?P<any>\.)
@@ -82,6 +82,30 @@ def compile_rlike(compiler: Compiler, node: exp.Expr) -> Term:
     return negated(is_like) if node.args.get("negate") else is_like
 
 
+def compile_regexp_extract(compiler: Compiler, node: exp.Expr) -> Term:
+    """Compile REGEXP_EXTRACT: a group of the first match, empty if nothing matches or the group takes no part."""
+    only(node, "this", "expression", "group", "null_if_pos_overflow")
+    pattern = compiler.compile(node.expression)
+    if not pattern.literal or pattern.type != spark_types.STRING:
+        raise refuse(node, "regexp_extract takes a literal pattern only")
+    group = compiler.compile(node.args["group"])  # sqlglot adds the default, 1
+    if not group.literal or not spark_types.is_integer(group.type):
+        raise refuse(node, "regexp_extract takes a literal group only", "0 is the whole match, 1 the first group")
+    rewritten, at_end = _rewritten(pattern.value, node)
+    groups = re.compile(pattern.value).groups
+    if not 0 <= group.value <= groups:
+        raise errors.InvalidSql(
+            f"the pattern '{pattern.value}' has no group {group.value}",
+            detail=f"in `{text_of(node)}`",
+            hint=f"it has {groups} groups; 0 is the whole match",
+        )
+    text = coerce(compiler.compile(node.this), spark_types.STRING, node)
+    operand = constant(rewritten, spark_types.STRING)
+    options = (group.value,)
+    name, kind = "regexp_extract", spark_types.STRING
+    return call(name, kind, text, operand, options=options, nulls="propagated", can_fail=at_end)
+
+
 def _rewritten(pattern: str, node: exp.Expr) -> tuple[str, bool]:
     """The pattern for RE2, and whether it asks for the end of the text."""
     parts: list[str] = []
@@ -134,5 +158,12 @@ FUNCTIONS = (
         aliases=("regexp_like(text, pattern)",),
         parsed=exp.RegexpLike,
         form=compile_rlike,
+    ),
+    ScalarFunction(
+        "regexp_extract(text, pattern, group)",
+        "A group of the first match of a literal regular expression; empty if there is none.",
+        "regexp_extract('id=42&x', 'id=([0-9]+)', 1) = '42'",
+        parsed=exp.RegexpExtract,
+        form=compile_regexp_extract,
     ),
 )

@@ -61,7 +61,6 @@ _LAST_DIGIT_NODES = (
 )
 _REGEX_NODES = (
     exp.RegexpReplace,
-    exp.RegexpExtract,
     exp.RegexpExtractAll,
     exp.RegexpSplit,
     exp.RegexpCount,

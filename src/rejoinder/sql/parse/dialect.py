@@ -21,6 +21,7 @@ from sqlglot.parsers.spark import SparkParser
 from sqlglot.tokenizer_core import Token, TokenType
 
 _TABLE_FUNCTIONS = ("CHANGES", "CUMULATE", "ENRICH", "HOP", "IMPOSE_ORDER", "LATEST", "TUMBLE")
+_ORDINARY_FUNCTIONS = ("DATE_FORMAT", "REGEXP_REPLACE")
 _AFTER_TABLE = (TokenType.L_PAREN, TokenType.VAR, TokenType.IDENTIFIER)
 
 
@@ -83,9 +84,9 @@ class SparkSql(Spark):
         # The binder refuses a missing ON.
         ADD_JOIN_ON_TRUE: ClassVar[bool] = False
         TERM: ClassVar[dict[TokenType, type[exp.Binary]]] = {**SparkParser.TERM, TokenType.DPIPE: exp.DPipe}
-        # REGEXP_REPLACE is not supported, and sqlglot cannot print a call of it with two arguments.
+        # sqlglot cannot print REGEXP_REPLACE with two arguments, and translates the pattern of DATE_FORMAT.
         FUNCTIONS: ClassVar[dict[str, Callable[..., Any]]] = {
-            **{name: build for name, build in SparkParser.FUNCTIONS.items() if name != "REGEXP_REPLACE"},
+            **{name: build for name, build in SparkParser.FUNCTIONS.items() if name not in _ORDINARY_FUNCTIONS},
             **{f"{name}_{end}": _end_of_window(name, end) for name in ("TUMBLE", "HOP") for end in ("START", "END")},
         }
         FUNCTION_PARSERS: ClassVar[dict[str, Callable[..., Any]]] = {

@@ -5,6 +5,7 @@ from __future__ import annotations
 from rejoinder.ir.nodes import Call, Cast
 from rejoinder.kernels.duckdb.functions import (
     arithmetic,
+    datetime_patterns,
     grouping_functions,
     logic,
     math_functions,
@@ -23,6 +24,7 @@ DUCKDB_TEXT = "duckdb_text"
 
 RENDERINGS: dict[str, Rendering] = {
     **arithmetic.RENDERINGS,
+    **datetime_patterns.RENDERINGS,
     **logic.RENDERINGS,
     **math_functions.RENDERINGS,
     **nested_functions.RENDERINGS,

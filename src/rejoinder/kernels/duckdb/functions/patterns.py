@@ -1,4 +1,4 @@
-"""LIKE and RLIKE. The pattern is a literal that means the same to DuckDB as to Spark."""
+"""LIKE, RLIKE and REGEXP_EXTRACT. The pattern is a literal that means the same to DuckDB as to Spark."""
 
 from __future__ import annotations
 
@@ -16,12 +16,22 @@ def _like(call: Call) -> str:
 
 
 def _rlike(call: Call) -> str:
+    return _unless_ended(call, "RLIKE", "regexp_matches({0}, {1})")
+
+
+def _extract(call: Call) -> str:
+    return _unless_ended(call, "regexp_extract", f"regexp_extract({{0}}, {{1}}, {call.operation.options[0]})")
+
+
+def _unless_ended(call: Call, name: str, result: str) -> str:
+    """Fail on texts that end with a line end if the pattern has `$`.
+
+    Java's `$` also matches before a last line end, and how depends on what was read before.
+    """
     if not call.operation.can_fail:
-        return "regexp_matches({0}, {1})"
-    # Java's $ also matches before a last line end, and how depends on what was read before.
-    ended = f"regexp_matches({{0}}, '[{LINE_ENDS}]\\z')"
-    message = failing("RLIKE with $ on a text that ends with a line end is not supported")
-    return f"CASE WHEN {ended} THEN {message} ELSE regexp_matches({{0}}, {{1}}) END"
+        return result
+    message = failing(f"{name} with $ on a text that ends with a line end is not supported")
+    return f"CASE WHEN regexp_matches({{0}}, '[{LINE_ENDS}]\\z') THEN {message} ELSE {result} END"
 
 
-RENDERINGS: dict[str, Rendering] = {"LIKE": _like, "RLIKE": _rlike}
+RENDERINGS: dict[str, Rendering] = {"LIKE": _like, "RLIKE": _rlike, "regexp_extract": _extract}

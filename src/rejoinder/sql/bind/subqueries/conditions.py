@@ -20,7 +20,8 @@ from sqlglot import exp
 
 from rejoinder.ir.expression import Expression
 from rejoinder.ir.logical import Filter, Join, Node, Predicate
-from rejoinder.sql.bind.predicates import bind_conjunct, conjuncts, is_null
+from rejoinder.sql.bind.conjuncts import conjuncts
+from rejoinder.sql.bind.predicates import bind_conjunct, is_null
 from rejoinder.sql.bind.scope import Scope
 from rejoinder.sql.bind.subqueries.bound_subquery import bind_subquery
 from rejoinder.sql.bind.subqueries.subquery_forms import SubqueryForm, has_subquery, read_condition

@@ -23,7 +23,7 @@ from rejoinder.errors import Unsupported
 from rejoinder.ir.logical import Join, JoinKind
 from rejoinder.plan.unnest.domains import domain_of
 from rejoinder.plan.unnest.tree_columns import columns_of, free_columns
-from rejoinder.sql.bind.predicates import conjuncts
+from rejoinder.sql.bind.conjuncts import conjuncts
 from rejoinder.sql.bind.relations.arrival_joins import is_at_arrival
 from rejoinder.sql.bind.relations.as_of_joins import is_as_of
 from rejoinder.sql.bind.relations.joins import combine, join_kind

@@ -1,11 +1,12 @@
 """IN, ANY and ALL as values: TRUE, FALSE or NULL, as SQL's three-valued logic says.
 
 `x op ANY (S)` is TRUE if it is TRUE of a row of S; else NULL if it is NULL of a row, because x is NULL or the row is;
-else FALSE. Two relations decide this, each with one row at most for a row of the outer query: the row of S that
-equals x, and what S is as a whole (how many rows, how many of them not NULL, smallest and largest).
+else FALSE. Relations with at most one row for a row of the outer query decide this: the row of S that equals x, or the
+smallest and largest value of S; whether S has rows; whether it has a row that is NULL. They change only if a truth
+value may change.
 
     x IN (S)      CASE WHEN x equals a row THEN TRUE
-                       WHEN rows > 0 AND (x IS NULL OR known < rows) THEN NULL ELSE FALSE END
+                       WHEN S has rows AND (x IS NULL OR S has a NULL) THEN NULL ELSE FALSE END
     x < ANY (S)   CASE WHEN x < greatest THEN TRUE WHEN … the same
 
 `x op ALL (S)` is NOT of ANY with the opposite comparison. Several columns at once are compared with IN only.
@@ -27,7 +28,7 @@ from rejoinder.sql.bind.subqueries.subquery_forms import SubqueryForm
 from rejoinder.sql.functions.expression_compiler import compile_expression
 from rejoinder.sql.parse.clauses import marked_name, text_of
 from rejoinder.sql.types import spark_types
-from rejoinder.sql.types.spark_types import BIGINT, BOOLEAN
+from rejoinder.sql.types.spark_types import BOOLEAN
 
 if TYPE_CHECKING:
     from rejoinder.sql.bind.subqueries.subquery_values import SubqueryValues
@@ -50,7 +51,7 @@ def in_value(rows: SubqueryValues, form: SubqueryForm, values: tuple[exp.Expr, .
     is_member = operators.is_not_null(column(*types[0]).node)
     if len(values) > 1:
         return _decided(form, is_member, _is_open(rows, form, values, compared, query))
-    return _decided(form, is_member, _unknown(rows, compared[0], query, ())[0])
+    return _decided(form, is_member, _unknown(rows, compared[0], query))
 
 
 def any_value(rows: SubqueryValues, form: SubqueryForm, values: tuple[exp.Expr, ...], query: Query) -> Expression:
@@ -67,13 +68,13 @@ def any_value(rows: SubqueryValues, form: SubqueryForm, values: tuple[exp.Expr, 
         hint = "select its fields or elements"
         raise Unsupported(f"ANY and ALL over {kind} are not supported", detail=form.text, hint=hint)
     value = compile_expression(values[0], rows.scope)
-    extremes: tuple[Function, ...] = ("min", "max")
+    functions: tuple[Function, ...] = ("min", "max")
     if form.comparison is not exp.NEQ:
-        extremes = ("max",) if form.comparison in (exp.LT, exp.LTE) else ("min",)
-    unknown, found = _unknown(rows, value, query, extremes)
+        functions = ("max",) if form.comparison in (exp.LT, exp.LTE) else ("min",)
+    unknown = _unknown(rows, value, query)
     scope = rows.scope
     tests = []
-    for i in found:
+    for i in _extremes(rows, query, functions):
         name = marked_name(text_of(form.query), next(rows.binder.numbers))
         scope = scope.computing(Column("", name, i, output.type))
         reference = exp.column(exp.to_identifier(name, quoted=True))
@@ -99,22 +100,21 @@ def _decided(form: SubqueryForm, is_true: nodes.Node, is_null: nodes.Node) -> Ex
     return Expression(nodes.Case((is_true, results[0], is_null, _NULL, results[1]), BOOLEAN), form.text)
 
 
-def _unknown(
-    rows: SubqueryValues, value: Expression, query: Query, extremes: tuple[Function, ...]
-) -> tuple[nodes.Node, list[str]]:
-    """Whether a comparison of one column that is TRUE of no row is NULL of one; and the columns of some extremes."""
+def _unknown(rows: SubqueryValues, value: Expression, query: Query) -> nodes.Node:
+    """Whether a comparison of one column that is TRUE of no row is NULL of one."""
+    member = query.outputs[0][1]
+    has_rows = operators.is_not_null(rows.flag(query.root).node)
+    has_nulls = operators.is_not_null(rows.flag(query.root, Expression(operators.is_null(member.node))).node)
+    return nodes.And((has_rows, nodes.Or((operators.is_null(value.node), has_nulls))))
+
+
+def _extremes(rows: SubqueryValues, query: Query, functions: tuple[Function, ...]) -> list[str]:
+    """The columns with the smallest or largest value of a subquery."""
     member = query.outputs[0][1]
     number = next(rows.binder.numbers)
-    whole, known = f"{number}.rows", f"{number}.known"
-    calls = [(whole, Call("count", None, BIGINT)), (known, Call("count", member, BIGINT))]
-    found = [f"{number}.{function}" for function in extremes]
-    calls += [(i, Call(function, member, member.type)) for i, function in zip(found, extremes, strict=True)]
-    shown = tuple((i, column(i, call.type)) for i, call in calls)
-    rows.join(Project(Aggregate(query.root, (), tuple(calls)), shown))
-    count, present = nodes.Column(whole, BIGINT), nodes.Column(known, BIGINT)
-    has_rows = operators.compared(count, ">", nodes.Literal(0, BIGINT))
-    has_nulls = operators.compared(present, "<", count)
-    return nodes.And((has_rows, nodes.Or((operators.is_null(value.node), has_nulls)))), found
+    calls = tuple((f"{number}.{function}", Call(function, member, member.type)) for function in functions)
+    rows.join(Project(Aggregate(query.root, (), calls), tuple((i, column(i, call.type)) for i, call in calls)))
+    return [i for i, _ in calls]
 
 
 def _is_open(

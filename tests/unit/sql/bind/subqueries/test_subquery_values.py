@@ -13,10 +13,10 @@ from tests.unit.sql.trees import CATALOG, tree
     ("query", "expected"),
     [
         # a total is one row: joined without a key, and with one where it is compared
-        ("SELECT (SELECT max(z) FROM c) AS m FROM a", "project(project(inner(a, project(aggregate) | )))"),
+        ("SELECT (SELECT max(z) FROM c) AS m FROM a", "project(project(inner(a, distinct | )))"),
         (
             "SELECT k FROM a WHERE x = (SELECT max(z) FROM c)",
-            'project(project(inner(a, project(aggregate) | )))[(a.x = "4.subquery")]',
+            'project(project(inner(a, distinct | )))[(a.x = "4.subquery")]',
         ),
         # a linked aggregate is grouped by what links it
         (

@@ -1,0 +1,75 @@
+"""Patterns of `date_format`, as DuckDB computes them.
+
+A pattern is a sequence of letters, repeated to say how wide a field is, quoted texts, and other signs that stand for
+themselves. What Spark reads by the locale is English.
+"""
+
+from __future__ import annotations
+
+import re
+
+from rejoinder.ir.nodes import Call
+from rejoinder.kernels.duckdb.duckdb_words import text_literal
+from rejoinder.kernels.duckdb.functions.templates import Rendering, failing
+
+_PIECES = re.compile(r"(?P<field>([A-Za-z])\2*)|'(?P<quoted>(?:[^'{}]|'')*)'|(?P<sign>[^A-Za-z'\[\]{}#])")
+_CODES = {
+    "MMMM": "%B", "MMM": "%b", "MM": "%m", "M": "%-m", "LLLL": "%B", "LLL": "%b", "LL": "%m", "L": "%-m",
+    "dd": "%d", "d": "%-d", "DDD": "%j", "D": "%-j", "EEEE": "%A", "EEE": "%a", "EE": "%a", "E": "%a",
+    "HH": "%H", "H": "%-H", "hh": "%I", "h": "%-I", "mm": "%M", "m": "%-M", "ss": "%S", "s": "%-S", "a": "%p",
+}  # fmt: skip
+_FIELDS = {
+    **dict.fromkeys(("q", "Q"), "CAST(quarter({0}) AS VARCHAR)"),
+    **{letters: f"strftime({{0}}, '{code}')" for letters, code in _CODES.items()},
+    **{"S" * digits: f"left(strftime({{0}}, '%f'), {digits})" for digits in range(1, 7)},
+    "y": "CAST(year({0}) AS VARCHAR)",
+    "yy": "lpad(CAST(year({0}) % 100 AS VARCHAR), 2, '0')",
+    "yyyy": "lpad(CAST(year({0}) AS VARCHAR), 4, '0')",
+}
+
+
+def unsupported_piece(pattern: str) -> str:
+    """The first piece of a pattern that has no rendering; empty if every piece has one.
+
+    >>> unsupported_piece("yyyy-MM-dd HH:mm"), unsupported_piece("dd.MM.yyyy zzz")
+    ('', 'zzz')
+    """
+    position = 0
+    while position < len(pattern):
+        piece = _PIECES.match(pattern, position)
+        if piece is None:
+            return pattern[position]
+        if piece["field"] and piece["field"] not in _FIELDS:
+            return piece["field"]
+        position = piece.end()
+    return ""
+
+
+def names_year(pattern: str) -> bool:
+    """Whether a pattern has a field for the year.
+
+    >>> names_year("dd.MM.yy"), names_year("'y' HH:mm")
+    (True, False)
+    """
+    return any(piece["field"] and piece["field"][0] == "y" for piece in _PIECES.finditer(pattern))
+
+
+def _text(piece: re.Match[str]) -> str:
+    if piece["field"]:
+        return _FIELDS[piece["field"]]
+    return text_literal(piece["sign"] or piece["quoted"].replace("''", "'") or "'")
+
+
+def _date_format(call: Call) -> str:
+    (pattern,) = call.operation.options
+    # the first part makes the text NULL where the time is
+    texts = ["left(strftime({0}, '%Y'), 0)", *(_text(piece) for piece in _PIECES.finditer(str(pattern)))]
+    parts = " || ".join(texts)
+    if not call.operation.can_fail:
+        return f"({parts})"
+    # Spark writes years of more digits with a sign
+    message = failing("date_format supports the years 1 to 9999")
+    return f"CASE WHEN year({{0}}) NOT BETWEEN 1 AND 9999 THEN {message} ELSE {parts} END"
+
+
+RENDERINGS: dict[str, Rendering] = {"date_format": _date_format}

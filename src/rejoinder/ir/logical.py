@@ -265,6 +265,8 @@ class WindowCalls:
 
     Rows are ordered by `order`, and rows that are equal in this by the columns of `ties`. Columns are named by their
     identifiers, also in the calls; `calls` have identifiers of their own.
+
+    With a `limit`, only rows are needed for which the call with this identifier, a rank, is at most this number.
     """
 
     input: Node
@@ -273,6 +275,7 @@ class WindowCalls:
     order: tuple[SortColumn, ...]
     ties: tuple[SortColumn, ...]
     calls: tuple[tuple[str, WindowCall], ...]
+    limit: tuple[str, int] | None = None
 
 
 @dataclass(frozen=True)

@@ -80,6 +80,21 @@ class WindowCall:
         return self.frame.start is None
 
     @property
+    def is_rank(self) -> bool:
+        """Whether the value never falls along the partition: ROW_NUMBER, RANK or DENSE_RANK."""
+        is_number = self.function == "count" and self.argument is None and self.frame == TO_ROW
+        return is_number or self.function in ("rank", "dense_rank")
+
+    @property
+    def looks_back(self) -> bool:
+        """Whether no row after the row is needed."""
+        if self.is_rank:
+            return True
+        if self.function == "offset":
+            return self.number <= 0
+        return self.frame.unit == "rows" and self.frame.end <= 0
+
+    @property
     def hidden(self) -> tuple[tuple[str, pa.DataType], ...]:
         """What a running call keeps of a row besides the value: suffixes of names, and types."""
         if not self.is_running:

@@ -51,6 +51,7 @@ from rejoinder.plan.blocks.normal_form import (
     selected,
 )
 from rejoinder.plan.blocks.on_conditions import Conditions, oriented
+from rejoinder.plan.blocks.rank_limits import with_rank_limits
 from rejoinder.plan.operations.at_most_one import at_most_one
 from rejoinder.plan.operations.change_records import recorded
 from rejoinder.plan.operations.current_rows import current
@@ -132,7 +133,7 @@ def flatten(node: Node, derived: DerivedRelations) -> Block:
             only = Input(derived.relation(node), node.columns, node.schema)
             return Block((only,), (), outputs)
         case logical.Filter():
-            block = flatten(node.input, derived)
+            block = flatten(with_rank_limits(node).input, derived)
             return replace(block, predicates=(*block.predicates, *inlined(node.predicates, dict(block.outputs))))
         case logical.Project():
             block = flatten(node.input, derived)

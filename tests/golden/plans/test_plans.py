@@ -42,6 +42,9 @@ QUERIES = {
     "window_functions": "SELECT item, price, RANK() OVER (PARTITION BY country ORDER BY price DESC) AS place, "
     "LAG(price) OVER (PARTITION BY country ORDER BY item) AS before, MAX(price) OVER (PARTITION BY country) AS most "
     "FROM items",
+    "first_per_group": "SELECT item, price FROM items "
+    "QUALIFY RANK() OVER (PARTITION BY country ORDER BY price DESC) <= 3",
+    "limit": "SELECT item, price FROM items ORDER BY price DESC LIMIT 10",
     "window_in_time": "SELECT item, rate, ROW_NUMBER() OVER (PARTITION BY TUMBLE(at, INTERVAL 1 HOUR) ORDER BY rate) "
     "AS place FROM bids",
     "scalar_subquery": "SELECT id, (SELECT price FROM items i WHERE i.item = o.item) AS price FROM orders o",

@@ -21,9 +21,11 @@ from rejoinder.kernels.arrow.columns import (
     Int64,
     UInt64,
     contiguous,
+    diffs,
     has_diffs,
     hashes,
     numbers,
+    replaced,
     single_chunk,
     take,
     without,
@@ -73,9 +75,18 @@ class Slices:
     place: Int64
     row_slice: Int64
     changed_place: Int64
+    last_place: Int64
+    """The place up to which rows were read, by needle."""
     slice_of: Int64
     at_start: Mask
     at_end: Mask
+
+    @classmethod
+    def empty(cls, rows: pa.Table, keys: Int64, count: int) -> Slices:
+        """The slices of partitions that have no rows yet; `rows` is a table without any, `keys` places changed rows."""
+        none = np.zeros(0, np.int64)
+        everything = np.ones(count, bool)
+        return cls(rows, none, none, keys, np.arange(count), np.arange(count), everything, everything)
 
 
 def places(*parts: tuple[UInt64, pa.Array]) -> list[Int64]:
@@ -89,10 +100,22 @@ def places(*parts: tuple[UInt64, pa.Array]) -> list[Int64]:
     return np.split(numbers, np.cumsum([len(key) for _, key in parts])[:-1])
 
 
-def read_slices(tables: Sequence[pa.Table], needles: Needles, before: Int64, after: Int64, changed: pa.Array) -> Slices:
-    """Read the slices of needles with so many live rows `before` and `after` each; `changed` is the key of each."""
-    runs = [Ordered.of(table, ORDER) for table in tables]
-    found = [_Part.of(run, needles) for run in runs]
+def read_slices(
+    tables: Sequence[pa.Table],
+    needles: Needles,
+    before: Int64,
+    after: Int64,
+    changed: pa.Array,
+    needle_of: Int64 | None = None,
+    order: str = ORDER,
+) -> Slices:
+    """Read the slices of needles with so many live rows `before` and `after` each.
+
+    `changed` are keys to place among the rows, of the needles `needle_of`, or of one needle each. `order` is the column
+    with the keys.
+    """
+    runs = [Ordered.of(table, order) for table in tables]
+    found = [_Part.of(run, needles, order) for run in runs]
     starts, first_keys, at_start = _extended(found, needles.low, needles.floor, before, later=False)
     ends, last_keys, at_end = _extended(found, needles.high, needles.ceiling, after, later=True)
     parts = []
@@ -100,9 +123,10 @@ def read_slices(tables: Sequence[pa.Table], needles: Needles, before: Int64, aft
         positions = np.unique(expand(low, low, high - low)[1])
         parts.append(take(run.table, positions))
     rows = _live(parts)
-    keys = single_chunk(rows.column(ORDER))
+    changed_hashes = needles.hashes if needle_of is None else needles.hashes[needle_of]
+    keys = single_chunk(rows.column(order))
     place, changed_place, first, last = places(
-        (hashes(rows), keys), (needles.hashes, changed), (needles.hashes, first_keys), (needles.hashes, last_keys)
+        (hashes(rows), keys), (changed_hashes, changed), (needles.hashes, first_keys), (needles.hashes, last_keys)
     )
     sequence = np.lexsort((numbers(rows, COPY), place))
     rows, place = take(rows, sequence), place[sequence]
@@ -112,12 +136,17 @@ def read_slices(tables: Sequence[pa.Table], needles: Needles, before: Int64, aft
     starting[slice_of[at_start]] = True
     ending[slice_of[at_end]] = True
     row_slice = np.searchsorted(slice_first, place, "right") - 1
-    return Slices(rows, place, row_slice, changed_place, slice_of, starting, ending)
+    return Slices(rows, place, row_slice, changed_place, last, slice_of, starting, ending)
 
 
 def _live(parts: Sequence[pa.Table]) -> pa.Table:
+    """The net rows, each as often as there are copies of it, with the numbers of these."""
     rows = contiguous(parts)
-    return without(consolidate(rows), [DIFF]) if has_diffs(rows) else rows
+    rows = consolidate(rows) if has_diffs(rows) else rows
+    if COPY in rows.column_names:
+        return without(rows, [DIFF])
+    row, copy = expand(np.arange(rows.num_rows), np.zeros(rows.num_rows, np.int64), diffs(rows))
+    return replaced(take(without(rows, [DIFF]), row), COPY, copy)
 
 
 def _merged(first: Int64, last: Int64) -> tuple[Int64, Int64]:
@@ -143,7 +172,7 @@ class _Part:
     high: Int64
 
     @classmethod
-    def of(cls, run: Ordered, needles: Needles) -> _Part:
+    def of(cls, run: Ordered, needles: Needles, order: str) -> _Part:
         met = spans(needles.hashes, run)
         first, end = np.zeros(len(needles.hashes), np.int64), np.zeros(len(needles.hashes), np.int64)
         first[met.who], end[met.who] = met.low, met.high
@@ -151,7 +180,7 @@ class _Part:
         end = cut(run, first, end, ByteKeys.of(needles.ceiling), right=True)
         low = cut(run, first, end, ByteKeys.of(needles.low))
         high = cut(run, low, end, ByteKeys.of(needles.high), right=True)
-        return cls(run, single_chunk(run.table.column(ORDER)), first, end, low, high)
+        return cls(run, single_chunk(run.table.column(order)), first, end, low, high)
 
     def live(self, low: Int64, high: Int64) -> Int64:
         """The sum of the diffs of the rows from `low` to `high`, by needle."""

@@ -13,17 +13,19 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from rejoinder.ir import logical
-from rejoinder.ir.expression import Expression, column
+from rejoinder.ir.expression import Expression, substitute
 from rejoinder.ir.identities import RelationId
-from rejoinder.ir.nodes import Call, Column
+from rejoinder.ir.nodes import Call
 from rejoinder.ir.scalar_operation import ScalarOperation
 from rejoinder.ir.window_calls import SortColumn, WindowCall
 from rejoinder.kernels.windows.slices import COPY, ORDER
 from rejoinder.plan.blocks.normal_form import Block, Derived, derive, selected
+from rejoinder.plan.operations.first_rows import FirstRows
 from rejoinder.plan.operations.operation import Operation, OwnState, StateText
-from rejoinder.plan.physical.arrangement import Arrangement, Key
+from rejoinder.plan.operations.row_order import RowOrder, described_calls, expiring_partition, sort_key
+from rejoinder.plan.physical.arrangement import Arrangement
 from rejoinder.plan.physical.fragments import Fragment, Rounds
-from rejoinder.plan.physical.window_steps import Sorting, Window, result_schema
+from rejoinder.plan.physical.window_steps import Window, result_schema
 from rejoinder.watermarks.formula import Formula
 
 if TYPE_CHECKING:
@@ -31,45 +33,7 @@ if TYPE_CHECKING:
     from rejoinder.plan.rounds.program import Program
     from rejoinder.plan.time.frontier import Frontiers
 
-
-@dataclass(frozen=True)
-class RowOrder:
-    """The partition of rows and their order in it; `ties` order rows that are equal by `columns`."""
-
-    partition: tuple[str, ...]
-    columns: tuple[SortColumn, ...]
-    ties: tuple[SortColumn, ...]
-
-    @property
-    def text(self) -> str:
-        """Canonical text."""
-        listed = ", ".join(f"{each.name} {each.text}" for each in (*self.columns, *self.ties))
-        return f"by {', '.join(self.partition)} in the order of {len(self.columns)}: {listed}"
-
-    def key(self, schema: pa.Schema) -> Key:
-        """What rows are partitioned by; NULL is a value like any other."""
-        parts = tuple(column(name, schema.field(name).type) for name in self.partition)
-        return Key(parts, frozenset(range(len(parts))))
-
-    def sorting(self, schema: pa.Schema) -> Sorting:
-        """The sort keys of rows."""
-        partition = tuple(SortColumn(name) for name in self.partition)
-        group = (*partition, *self.columns)
-        floors = (sort_key(each, schema) for each in (partition, group, (*group, *self.ties)))
-        return Sorting(self.columns, *floors)
-
-    def describe(self, labels: dict[str, str]) -> str:
-        """The words of SQL."""
-        by = ", ".join(labels[name] for name in self.partition)
-        order = ", ".join(labels[each.name] + (" DESC" if each.descending else "") for each in self.columns)
-        return f"{f' by {by}' if by else ''}{f' in the order of {order}' if order else ''}"
-
-
-def sort_key(columns: Sequence[SortColumn], schema: pa.Schema) -> Expression:
-    """Bytes that compare as rows do by columns: those of each column one after the other, so a prefix is a key too."""
-    arguments = [Column(each.name, schema.field(each.name).type) for each in columns]
-    operation = ScalarOperation("sort_key", tuple(each.text for each in columns), evaluation="all", nulls="never")
-    return Expression(Call(operation, arguments, pa.binary()))
+_SHARDS = 64
 
 
 @dataclass(frozen=True)
@@ -140,52 +104,72 @@ class WindowFunctions(Operation):
     def describe(self, made: Derived, columns: Sequence[str], blocks: Sequence[str]) -> str:
         """The functions, the partition and the order."""
         labels = dict(zip(made.schema.names, columns, strict=True))
-        calls = ", ".join(dict.fromkeys(_described(call, labels) for _, call in self.calls))
+        calls = described_calls(self.calls, labels)
         return f"{calls} over {blocks[0]}{self.order.describe(labels)}"
 
     @property
     def certificate(self) -> StateText | None:
         """Rows expire by an event time in the partition."""
-        return StateText(
-            "PARTITION BY", "a partition", "PARTITION BY a window of an event time, such as TUMBLE(ts, INTERVAL 1 HOUR)"
-        )
+        return expiring_partition()
 
     def _in_order(self, made: Derived) -> Arrangement:
         return Arrangement(made.id, self.order.key(made.schema), made.schema, ORDER)
 
 
-def _described(call: WindowCall, labels: dict[str, str]) -> str:
-    argument = "*" if call.argument is None else labels[call.argument]
-    return call.function if "rank" in call.function else f"{call.function}({argument})"
-
-
 def windowed(node: logical.WindowCalls, block: Block, known: dict[RelationId, Derived]) -> Block:
-    """The block that reads the rows of a block with the values of window functions."""
+    """The block that reads the rows of a block with the values of window functions.
+
+    With a limit and no partition, the first rows of each shard come first: they are computed by all buckets.
+    """
+    if node.limit is not None and not node.partition:
+        block = _of_shards(node, block, known)
     names = {identifier: f"c{at}" for at, (identifier, _) in enumerate(node.columns)}
 
     def named(columns: Sequence[SortColumn]) -> tuple[SortColumn, ...]:
         return tuple(replace(each, name=names[each.name]) for each in columns)
 
     order = RowOrder(tuple(names[i] for i in node.partition), named(node.order), named(node.ties))
-    calls = tuple(
-        (
-            f"w{at}",
-            replace(
-                call,
-                argument=None if call.argument is None else names[call.argument],
-                default=None if call.default is None else names[call.default],
-            ),
-        )
-        for at, (_, call) in enumerate(node.calls)
-    )
+    calls = tuple((f"w{at}", _with_names(call, names)) for at, (_, call) in enumerate(node.calls))
     inner = selected(block, [identifier for identifier, _ in node.columns])
+    identifiers = {name: i for i, name in names.items()}
+    identifiers |= {name: i for (i, _), (name, _) in zip(node.calls, calls, strict=True)}
     fields = [(names[i], kind) for i, kind in node.columns]
-    schema = pa.schema([*fields, (ORDER, pa.binary()), (COPY, pa.int64()), *result_schema(calls)])
+    operation: Operation = WindowFunctions(order, calls)
+    if node.limit is None:
+        fields += [(ORDER, pa.binary()), (COPY, pa.int64())]
+    else:
+        limited, most = node.limit
+        partition = tuple(SortColumn(i) for i in node.partition)
+        key = sort_key((*partition, *node.order, *node.ties), pa.schema(node.columns))
+        inner = replace(inner, outputs=(*inner.outputs, (ORDER, substitute(key, dict(block.outputs)))))
+        operation = FirstRows(order, calls, next(name for name, i in identifiers.items() if i == limited), most)
+    schema = pa.schema([*fields, *result_schema(calls)])
     prefix = node.calls[0][0]
-    identifiers = {name: i for i, name in names.items()} | {
-        name: i for (i, _), (name, _) in zip(node.calls, calls, strict=True)
-    }
     columns = tuple((identifiers.get(f.name, f"{prefix}/{f.name}"), f.type) for f in schema)
-    made = derive("window", WindowFunctions(order, calls), (inner,), columns, known, schema)
-    wanted = [i for i, _ in (*node.columns, *((i, call.type) for i, call in node.calls))]
-    return selected(made, wanted)
+    made = derive("window" if node.limit is None else "first", operation, (inner,), columns, known, schema)
+    return selected(made, [*(i for i, _ in node.columns), *(i for i, _ in node.calls)])
+
+
+def _of_shards(node: logical.WindowCalls, block: Block, known: dict[RelationId, Derived]) -> Block:
+    """The rows that are among the first ones of their shard. No other row is among the first ones of all."""
+    assert node.limit is not None
+    name, most = node.limit
+    shard, rank = f"{name}/shard", f"{name}/rank"
+    outputs = dict(block.outputs)
+    values = [outputs[i].node for i, _ in node.columns]
+    operation = ScalarOperation("shard", (_SHARDS,), evaluation="all", nulls="never")
+    number = Expression(Call(operation, values, pa.int32()), "shard")
+    sharded = replace(block, outputs=(*((i, outputs[i]) for i, _ in node.columns), (shard, number)))
+    first = replace(
+        node,
+        columns=(*node.columns, (shard, pa.int32())),
+        partition=(shard,),
+        calls=((rank, dict(node.calls)[name]),),
+        limit=(rank, most),
+    )
+    return windowed(first, sharded, known)
+
+
+def _with_names(call: WindowCall, names: dict[str, str]) -> WindowCall:
+    argument, default = (None if i is None else names[i] for i in (call.argument, call.default))
+    return replace(call, argument=argument, default=default)

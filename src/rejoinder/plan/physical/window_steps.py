@@ -1,4 +1,4 @@
-"""The steps on ordered partitions, as frozen data: window functions."""
+"""The steps on ordered partitions, as frozen data: window functions, and the first rows of each partition."""
 
 from __future__ import annotations
 
@@ -72,3 +72,30 @@ def result_schema(calls: Iterable[tuple[str, WindowCall]]) -> pa.Schema:
         fields.append((name, call.type))
         fields += [(name + suffix, kind) for suffix, kind in call.hidden]
     return pa.schema(fields)
+
+
+@dataclass(frozen=True)
+class FirstRows:
+    """Give the first rows of each partition the values of window functions: those whose rank is at most `most`.
+
+    The arrangement holds the rows of the input, by partition and in the order of their sort keys.
+    """
+
+    input: str
+    output: str
+    arrangement: Arrangement
+    payload: tuple[str, ...]
+    sorting: Sorting
+    calls: tuple[tuple[str, WindowCall], ...]
+    rank: str
+    """The call that is limited."""
+    most: int
+    order: str
+    """The column with the sort keys."""
+    views: tuple[str, ...]
+    whole: bool = False
+
+    @property
+    def result_schema(self) -> pa.Schema:
+        """The values of the calls, and what else running ones keep."""
+        return result_schema(self.calls)

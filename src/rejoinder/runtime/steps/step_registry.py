@@ -28,7 +28,7 @@ from rejoinder.plan.physical.steps import (
     Upsert,
     Validity,
 )
-from rejoinder.plan.physical.window_steps import Window
+from rejoinder.plan.physical.window_steps import FirstRows, Window
 from rejoinder.runtime.steps.aggregate import aggregate
 from rejoinder.runtime.steps.arrange import arrange
 from rejoinder.runtime.steps.at_most_one import at_most_one
@@ -52,6 +52,7 @@ from rejoinder.runtime.steps.time.session import session
 from rejoinder.runtime.steps.time.sweep import sweep
 from rejoinder.runtime.steps.time.validity import validity
 from rejoinder.runtime.steps.upsert import upsert
+from rejoinder.runtime.steps.windows.first_rows import first_rows
 from rejoinder.runtime.steps.windows.window import window
 from rejoinder.runtime.task import Task
 
@@ -65,6 +66,7 @@ STEP_FUNCTIONS: dict[type[Step], Callable[[Task, Any], None]] = {
     Distinct: distinct,
     Emit: emit,
     Enrich: enrich,
+    FirstRows: first_rows,
     Hold: hold,
     IntersectExcept: intersect_except,
     MatchStatus: match_status,

@@ -58,6 +58,7 @@ from rejoinder.sql.bind.subqueries.conditions import bind_where
 from rejoinder.sql.bind.subqueries.join_conditions import combine_with_subqueries
 from rejoinder.sql.bind.subqueries.subquery_values import without_subqueries
 from rejoinder.sql.bind.temporal_filters import bind_current
+from rejoinder.sql.bind.windows.order_and_limit import has_limit, with_limit, without_order
 from rejoinder.sql.bind.windows.select_windows import SelectWindows, bind_qualify, no_windows
 from rejoinder.sql.bind.windows.window_syntax import has_windows, with_named_windows
 from rejoinder.sql.functions.expression_compiler import compile_expression, compile_window, output_name
@@ -150,10 +151,12 @@ class Binder:
             raise Unsupported(f"{node.key.upper()} is not supported", detail=text_of(node), hint=hint)
         refuse_unread_clauses(node)
         ctes = self.with_ctes(node, ctes)
+        node = with_limit(node) if has_limit(node) else without_order(node)
         if isinstance(node, exp.Subquery):
             return self.query(node.this, ctes)
         if isinstance(node, exp.SetOperation):
             return bind_set_operation(self, node, ctes)
+        assert isinstance(node, exp.Select)
         return self.select(node, ctes)
 
     def with_ctes(self, node: exp.Expr, ctes: Ctes) -> Ctes:

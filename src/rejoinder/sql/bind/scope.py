@@ -47,7 +47,7 @@ class Scope:
     left_out: tuple[Column, ...] = ()
     """Columns that SEMI and ANTI joins removed; used for error messages only."""
     computed: tuple[Column, ...] = ()
-    """Values of subqueries, with generated names."""
+    """Values of subqueries and window functions, with generated names."""
 
     @classmethod
     def of(cls, columns: Sequence[Column]) -> Scope:

@@ -31,29 +31,20 @@ _WORDS = {
     "windows": "WINDOW",
 }
 ONE_OF_EACH = "LATEST(TABLE name, DESCRIPTOR(key), DESCRIPTOR(time)) in FROM gives the last row of each key"
-_SET_OPERATION = frozenset({"this", "expression", "distinct", "with"})
+_CLAUSES = (
+    "a view has SELECT, DISTINCT, FROM, JOIN, WHERE, GROUP BY, HAVING, QUALIFY, WINDOW, ORDER BY, LIMIT, WITH and UNION"
+)
+_ORDERED = frozenset({"order", "limit", "offset"})
+_SET_OPERATION = _ORDERED | {"this", "expression", "distinct", "with"}
 # Hints are advice about how to run a query; they never change its rows.
 _READ: dict[type[exp.Expr], frozenset[str]] = {
-    exp.Select: frozenset(
-        {
-            "expressions",
-            "from",
-            "joins",
-            "laterals",
-            "where",
-            "group",
-            "having",
-            "qualify",
-            "windows",
-            "distinct",
-            "with",
-        }
-        | {"with", "hint"}
-    ),
+    exp.Select: _ORDERED
+    | {"expressions", "from", "joins", "laterals", "where", "group", "having", "qualify", "windows", "distinct"}
+    | {"with", "hint"},
     exp.Union: _SET_OPERATION,
     exp.Intersect: _SET_OPERATION,
     exp.Except: _SET_OPERATION,
-    exp.Subquery: frozenset({"this", "alias", "with", "joins", "pivots"}),
+    exp.Subquery: _ORDERED | {"this", "alias", "with", "joins", "pivots"},
     exp.Table: frozenset({"this", "alias", "db", "catalog", "joins", "version", "pivots"}),
     exp.Join: frozenset({"this", "side", "kind", "method", "on", "using", "match_condition"}),
 }
@@ -66,13 +57,7 @@ def refuse_unread_clauses(node: exp.Expr) -> None:
         if value in (None, False, []) or clause in _READ[type(node)]:
             continue
         words = _WORDS.get(clause, clause.upper().replace("_", " "))
-        raise Unsupported(f"{words} is not supported in a view", detail=text_of(node), hint=_hint(clause))
-
-
-def _hint(clause: str) -> str:
-    if clause in ("order", "limit"):
-        return "a view has no order; use ORDER BY and LIMIT in the SELECT that reads it"
-    return "a view has SELECT, DISTINCT, FROM, JOIN, WHERE, GROUP BY, HAVING, QUALIFY, WINDOW, WITH and UNION"
+        raise Unsupported(f"{words} is not supported in a view", detail=text_of(node), hint=_CLAUSES)
 
 
 def refuse_subqueries(node: exp.Expr) -> None:

@@ -28,11 +28,18 @@ def _ntile(call: Call) -> str:
     return f"CAST(CASE {within} END + 1 AS INTEGER)"
 
 
+def _shard(call: Call) -> str:
+    """One of so many shards, which depends on the values alone."""
+    parts = "".join(f"{{{at}}}, 'ASC NULLS FIRST', " for at in range(len(call.parts)))
+    return f"CAST(md5_number(create_sort_key({parts}'', 'ASC NULLS FIRST')) % {call.operation.options[0]} AS INTEGER)"
+
+
 RENDERINGS: dict[str, Rendering] = {
     "cume_dist": "({0}::DOUBLE / {1}::DOUBLE)",
     "ntile": _ntile,
     "percent_rank": "CASE WHEN {1} > 1 THEN ({0} - 1)::DOUBLE / ({1} - 1)::DOUBLE ELSE 0.0::DOUBLE END",
     "rank": "CAST({0} AS INTEGER)",
+    "shard": _shard,
     "sort_key": _sort_key,
     "value_of_row": lambda call: f"CASE WHEN {{0}} = {call.operation.options[0]} THEN {{1}} END",
 }

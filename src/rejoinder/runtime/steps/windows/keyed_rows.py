@@ -31,6 +31,8 @@ class Keyed:
 
     rows: pa.Table
     sorting: Sorting
+    order: str = ORDER
+    """The column with the keys."""
 
     @cached_property
     def floor(self) -> pa.Array:
@@ -59,7 +61,7 @@ class Keyed:
     def interval(self, reach: Reach) -> tuple[pa.Array, pa.Array]:
         """The keys between which every row is reached because of its order value, or the key of the row itself."""
         if not reach.groups:
-            key = single_chunk(self.rows.column(ORDER))
+            key = single_chunk(self.rows.column(self.order))
             return key, key
         if not reach.distance:
             group = self._group(self.rows)
@@ -84,8 +86,8 @@ class Keyed:
         return replaced(self.rows, name, as_column(values, column.type, np.asarray(column.is_valid())))
 
 
-def keyed(stream: pa.Table | None, sorting: Sorting, key: Key) -> Keyed | None:
-    """Return the net change that a stream holds, None if there is none."""
+def keyed(stream: pa.Table | None, sorting: Sorting, key: Key, order: str = ORDER) -> Keyed | None:
+    """Return the net change that a stream holds, None if there is none; keys that it does not have are computed."""
     if stream is None or not stream.num_rows:
         return None
     if HASH not in stream.column_names:
@@ -93,8 +95,9 @@ def keyed(stream: pa.Table | None, sorting: Sorting, key: Key) -> Keyed | None:
     rows = consolidate(replaced(stream, DIFF, diffs(stream)))
     if not rows.num_rows:
         return None
-    rows = project(rows, [(ORDER, sorting.key)], keep=rows.column_names)
-    return Keyed(sorted_by_hash_and_value(rows, ORDER), sorting)
+    if order not in rows.column_names:
+        rows = project(rows, [(order, sorting.key)], keep=rows.column_names)
+    return Keyed(sorted_by_hash_and_value(rows, order), sorting, order)
 
 
 def _after(keys: pa.Array) -> pa.Array:

@@ -15,7 +15,6 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from rejoinder.errors import EvaluationError
 from rejoinder.kernels.arrow.columns import (
     DIFF,
     HASH,
@@ -32,10 +31,11 @@ from rejoinder.kernels.arrow.consolidate import consolidate
 from rejoinder.kernels.arrow.equality import not_distinct
 from rejoinder.kernels.arrow.hashing import Mask
 from rejoinder.kernels.arrow.probe import expand
-from rejoinder.kernels.windows.calls import Evaluation, SumTooLargeError, new_rows
+from rejoinder.kernels.windows.calls import Evaluation, new_rows
 from rejoinder.kernels.windows.frames import Sorted
 from rejoinder.kernels.windows.slices import COPY, ORDER, Needles, Slices, read_slices
 from rejoinder.plan.physical.window_steps import Window
+from rejoinder.runtime.steps.windows.call_values import evaluate_calls
 from rejoinder.runtime.steps.windows.keyed_rows import Keyed, keyed
 from rejoinder.runtime.task import Task
 
@@ -66,7 +66,7 @@ def _everything(change: Keyed, step: Window) -> list[pa.Table]:
     ends = np.ones(len(starts), bool)
     ordered = Sorted(rows, starts, ends, ends, *step.sorting.compared)
     evaluation = Evaluation(ordered, step.result_schema.empty_table(), np.full(len(row), -1, np.int64), 0)
-    return [_with_values(rows, copy, _values(step, evaluation), step)]
+    return [_with_values(rows, copy, evaluate_calls(step, evaluation), step)]
 
 
 def _changed(change: Keyed, runs: list[pa.Table], step: Window) -> list[pa.Table]:
@@ -137,7 +137,7 @@ class _Slices:
         last = np.full(len(found.at_start), -1, np.int64)
         np.maximum.at(last, found.slice_of, np.searchsorted(place[order], found.changed_place, "right") - 1)
         old = found.rows.select(step.result_schema.names)
-        values = _values(step, Evaluation(ordered, old, origin, step.reach.context_before))
+        values = evaluate_calls(step, Evaluation(ordered, old, origin, step.reach.context_before))
         return cls(step, found, ordered, copy[order], origin, removed, last, _valid(ordered, step), values)
 
     def unfinished(self) -> Mask:
@@ -173,21 +173,6 @@ def _valid(rows: Sorted, step: Window) -> Mask:
         if call.function not in ("offset", "rank", "dense_rank"):
             result &= rows.complete(call.frame)
     return result
-
-
-def _values(step: Window, evaluation: Evaluation) -> dict[str, pa.Array]:
-    values: dict[str, pa.Array] = {}
-    for name, call in step.calls:
-        try:
-            values |= evaluation.values(name, call)
-        except SumTooLargeError:
-            views = " and ".join(f"`{view}`" for view in step.views)
-            raise EvaluationError(
-                f"a sum over a window overflows in view {views}",
-                detail=f"it does not fit in {call.type}",
-                hint="sum a wider type: CAST the argument to DECIMAL(38, 0) or to DOUBLE",
-            ) from None
-    return values
 
 
 def _with_values(rows: pa.Table, copy: Int64, values: dict[str, pa.Array], step: Window) -> pa.Table:

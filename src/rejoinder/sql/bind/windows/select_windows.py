@@ -25,11 +25,8 @@ from rejoinder.sql.bind.windows.window_functions import WindowBinder
 from rejoinder.sql.bind.windows.window_syntax import windows_in
 from rejoinder.sql.functions.expression_compiler import compile_expression, output_name
 from rejoinder.sql.functions.time.windows import ColumnBounds
-from rejoinder.sql.parse.clauses import MARKS, text_of
+from rejoinder.sql.parse.clauses import marked_name, text_of
 from rejoinder.sql.types import spark_types
-
-_QUALIFIER = MARKS
-"""The relation of the columns that hold values of window functions."""
 
 
 @dataclass(frozen=True)
@@ -75,11 +72,12 @@ class SelectWindows:
     def scope(self) -> Scope:
         """The columns of the rows, and those of the window functions, which `*` does not show."""
         columns = [replace(c, id=self._renamed(c.id), bounds=self._renamed_bounds(c.bounds)) for c in self.rows.columns]
-        columns += [
-            Column(_QUALIFIER, name, f"{self.number}.v{at}", expression.type, hidden=True)
+        computed = [replace(c, id=self._renamed(c.id)) for c in self.rows.computed]
+        computed += [
+            Column("", name, f"{self.number}.v{at}", expression.type)
             for at, (name, expression) in enumerate(self.results.values())
         ]
-        return replace(self.rows, columns=tuple(columns), repeats=())
+        return replace(self.rows, columns=tuple(columns), repeats=(), computed=tuple(computed))
 
     def plan(self, used: Iterable[Expression]) -> Node:
         """The rows with the values of the functions, for outputs and conditions that are bound on `scope`."""
@@ -110,10 +108,8 @@ class SelectWindows:
     def _reference(self, window: exp.Window) -> exp.Expr:
         text = text_of(window)
         if text not in self.results:
-            name = f"{text}{MARKS[0]}{f'{len(self.results):b}'.translate(str.maketrans('01', MARKS[1:]))}"
-            self.results[text] = (name, self._bound(window))
-        shown = exp.to_identifier(self.results[text][0], quoted=True)
-        return exp.column(shown, table=exp.to_identifier(_QUALIFIER, quoted=True))
+            self.results[text] = (marked_name(text, next(self.numbers)), self._bound(window))
+        return exp.column(exp.to_identifier(self.results[text][0], quoted=True))
 
     def _bound(self, window: exp.Window) -> Expression:
         partition = [compile_expression(part, self.rows) for part in window.args.get("partition_by") or []]

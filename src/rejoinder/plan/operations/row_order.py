@@ -1,0 +1,73 @@
+"""The order of rows in partitions, as operations on ordered partitions share it: sort keys, and words for EXPLAIN."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from rejoinder.ir.expression import Expression, column
+from rejoinder.ir.nodes import Call, Column
+from rejoinder.ir.scalar_operation import ScalarOperation
+from rejoinder.ir.window_calls import SortColumn, WindowCall
+from rejoinder.plan.operations.operation import StateText
+from rejoinder.plan.physical.arrangement import Key
+from rejoinder.plan.physical.window_steps import Sorting
+
+
+@dataclass(frozen=True)
+class RowOrder:
+    """The partition of rows and their order in it; `ties` order rows that are equal by `columns`."""
+
+    partition: tuple[str, ...]
+    columns: tuple[SortColumn, ...]
+    ties: tuple[SortColumn, ...]
+
+    @property
+    def text(self) -> str:
+        """Canonical text."""
+        listed = ", ".join(f"{each.name} {each.text}" for each in (*self.columns, *self.ties))
+        return f"by {', '.join(self.partition)} in the order of {len(self.columns)}: {listed}"
+
+    def key(self, schema: pa.Schema) -> Key:
+        """What rows are partitioned by; NULL is a value like any other."""
+        parts = tuple(column(name, schema.field(name).type) for name in self.partition)
+        return Key(parts, frozenset(range(len(parts))))
+
+    def sorting(self, schema: pa.Schema) -> Sorting:
+        """The sort keys of rows."""
+        partition = tuple(SortColumn(name) for name in self.partition)
+        group = (*partition, *self.columns)
+        floors = (sort_key(each, schema) for each in (partition, group, (*group, *self.ties)))
+        return Sorting(self.columns, *floors)
+
+    def describe(self, labels: Mapping[str, str]) -> str:
+        """The words of SQL."""
+        by = ", ".join(labels[name] for name in self.partition)
+        order = ", ".join(labels[each.name] + (" DESC" if each.descending else "") for each in self.columns)
+        return f"{f' by {by}' if by else ''}{f' in the order of {order}' if order else ''}"
+
+
+def sort_key(columns: Sequence[SortColumn], schema: pa.Schema) -> Expression:
+    """Bytes that compare as rows do by columns: those of each column one after the other, so a prefix is a key too."""
+    arguments = [Column(each.name, schema.field(each.name).type) for each in columns]
+    operation = ScalarOperation("sort_key", tuple(each.text for each in columns), evaluation="all", nulls="never")
+    return Expression(Call(operation, arguments, pa.binary()), "sort key")
+
+
+def described_calls(calls: Iterable[tuple[str, WindowCall]], labels: Mapping[str, str]) -> str:
+    """The functions of calls and their arguments."""
+
+    def described(call: WindowCall) -> str:
+        argument = "*" if call.argument is None else labels[call.argument]
+        return call.function if "rank" in call.function else f"{call.function}({argument})"
+
+    return ", ".join(dict.fromkeys(described(call) for _, call in calls))
+
+
+def expiring_partition() -> StateText:
+    """What the bound certificate says about rows that expire by an event time in their partition."""
+    return StateText(
+        "PARTITION BY", "a partition", "PARTITION BY a window of an event time, such as TUMBLE(ts, INTERVAL 1 HOUR)"
+    )

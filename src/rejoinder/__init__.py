@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from rejoinder.api.relations.relation import Relation
     from rejoinder.api.relations.stream import Stream
     from rejoinder.api.relations.table import Table
-    from rejoinder.api.relations.time_windows import hop, tumble
+    from rejoinder.api.relations.time_windows import cumulate, hop, session, tumble
     from rejoinder.api.relations.windowed import WindowedTable
 
 __version__ = "0.1.0"
@@ -22,7 +22,9 @@ __all__ = [
     "Table",
     "WindowedTable",
     "__version__",
+    "cumulate",
     "hop",
+    "session",
     "tumble",
 ]
 _PLACES = {
@@ -31,7 +33,9 @@ _PLACES = {
     "Stream": "relations.stream",
     "Table": "relations.table",
     "WindowedTable": "relations.windowed",
+    "cumulate": "relations.time_windows",
     "hop": "relations.time_windows",
+    "session": "relations.time_windows",
     "tumble": "relations.time_windows",
 }
 

@@ -288,6 +288,7 @@ def test_two_interrupted_backups_leave_the_first_one(tmp_path: Path, monkeypatch
     copy_until("latest")
     insert(driver, 3, 4)
     copy_until(".json")
+    assert [path.name for path in (tmp_path / "copy/sinks").iterdir()] == [f"{5:020}.json"], "of the first one"
     assert in_view(Driver(store=tmp_path / "copy")) == [0, 1, 2]
     copy(tmp_path)
     assert in_view(Driver(store=tmp_path / "copy")) == [0, 1, 2, 3, 4]

@@ -203,7 +203,7 @@ class GroupedStream:
     keys: tuple[str, ...]
 
     def windowed(self, windows: TimeWindows) -> WindowedStream:
-        """Group by windows of the stream's time too: `tumble(size)`, or `hop(size, every=…)`."""
+        """Group by windows of the stream's time too: `tumble(size)`, `hop(size, every=…)`, `session(gap)`, …"""
         self.stream._time()
         return WindowedStream(self.stream, self.keys, windows)
 

@@ -1,7 +1,9 @@
 """Hot backup: copies one committed version of a state while its flow runs.
 
 Invariants:
-- the manifest is written last, so an interrupted backup leaves the previous backup, or none;
+- the manifest is written after all objects that it names, so an interrupted backup leaves the previous backup, or none.
+  The progress of sinks follows it: beside an older manifest it would be taken for that of a lost commit. Without it,
+  sinks that do not store epochs get the last epoch again;
 - every object is checked against the size and checksum in the manifest when it is copied. An object that an earlier
   backup copied is checked again; on an object store, only by its size;
 - if the flow deletes an object during the copy, there is a newer manifest, and the copy continues with that one. Most
@@ -20,9 +22,9 @@ from rejoinder.engine.maintenance.backup_targets import CHECKPOINT, INBOX, check
 from rejoinder.errors import Corrupt, NotCommitted, StorageFailed, Unsupported
 from rejoinder.state.flow_state import State
 from rejoinder.state.positions import Positions
-from rejoinder.state.sink_progress import progress_file, recorded
+from rejoinder.state.sink_progress import progress_file, recorded, write_progress
 from rejoinder.state.timeline import Timeline
-from rejoinder.store.commits.lost_commits import hinted_version, mark_flow, write_hint
+from rejoinder.store.commits.lost_commits import mark_flow, write_hint
 from rejoinder.store.commits.manifest import Manifest, name_of, versions
 from rejoinder.store.commits.newest_manifest import latest
 from rejoinder.store.objects.checked_objects import CheckedRef
@@ -52,10 +54,7 @@ def backup(source: ObjectStore, target: ObjectStore) -> Backup:
     if manifest is None:
         raise NotCommitted(f"there is no state in {source.url}", hint="give the state directory of a flow")
     check_place(source, target)
-    earlier = check_content(target, manifest)
-    if earlier is not None and hinted_version(target) is None:
-        # It was interrupted after its manifest. Without a hint, newer files would look like those of a lost commit.
-        write_hint(target, earlier)
+    check_content(target, manifest)
     # Copy unread rows before the manifest is chosen: once a later epoch has read them, they may be vacuumed. Rows that
     # are inserted meanwhile are copied at the end.
     unread = _copy_unread(source, target)
@@ -78,10 +77,13 @@ def backup(source: ObjectStore, target: ObjectStore) -> Backup:
             detail=f"{len(copied)} objects are copied to {target.url}, and others were dropped meanwhile",
             hint="copy to a faster storage, or stop the flow for the copy",
         )
-    beside = {*_copy_note(source, target, manifest), *unread, *_copy_unread(source, target)}
-    beside |= {*_copy_frames(source, target, manifest)}
+    beside = {*unread, *_copy_unread(source, target), *_copy_frames(source, target, manifest)}
+    progress = recorded(source, manifest)
     check_content(target, manifest)  # another backup to the same target may have been faster
     target.put(manifest.name, manifest.to_bytes())
+    if progress:
+        write_progress(target, manifest, progress)
+        beside.add(progress_file(manifest))
     mark_flow(target, manifest, manifest.version, first=manifest.version)
     write_hint(target, manifest)
     _drop_others(target, manifest, {ref.name for ref in refs} | beside)
@@ -120,17 +122,6 @@ def _copy(source: ObjectStore, target: ObjectStore, ref: CheckedRef) -> dict[str
         )
     target.put(ref.name, data)
     return {ref.name: ref.size}
-
-
-def _copy_note(source: ObjectStore, target: ObjectStore, manifest: Manifest) -> list[str]:
-    """Copy the progress of sinks. Without it, sinks that do not store epochs would get the last epoch again."""
-    name = progress_file(manifest)
-    data = source.find(name)
-    if data is None:
-        return []
-    target.put(name, data)
-    recorded(target, manifest)  # raises if it is damaged
-    return [name]
 
 
 def _copy_unread(source: ObjectStore, target: ObjectStore) -> list[str]:

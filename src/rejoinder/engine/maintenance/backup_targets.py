@@ -40,11 +40,8 @@ def _is_within(inner: ObjectStore, outer: ObjectStore) -> bool:
     return folder in folders or (folder.exists() and any(path.exists() and path.samefile(folder) for path in folders))
 
 
-def check_content(target: ObjectStore, manifest: Manifest) -> Manifest | None:
-    """Return the newest manifest in the target; None if the target is empty or its first backup was interrupted.
-
-    Raises `DefinitionConflict` if it holds something else than earlier backups of the flow.
-    """
+def check_content(target: ObjectStore, manifest: Manifest) -> None:
+    """Raise `DefinitionConflict` unless the target is empty, or an earlier or interrupted backup of the flow."""
     stored = versions(target)
     known = find(target, stored[-1]) if stored else None
     is_other = known is not None and known.flow_id != manifest.flow_id
@@ -55,7 +52,7 @@ def check_content(target: ObjectStore, manifest: Manifest) -> Manifest | None:
             hint="give an empty folder, or one that an earlier backup of this flow made",
         )
     if known is None or known.version < manifest.version or known.checksum == manifest.checksum:
-        return known
+        return
     is_newer = known.version > manifest.version
     raise DefinitionConflict(
         f"{target.url} holds a {'newer backup' if is_newer else 'backup of another history'} of this flow",

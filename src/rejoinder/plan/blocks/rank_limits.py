@@ -1,4 +1,4 @@
-"""Conditions on ranks as limits of window functions: who asks for the first rows reads and keeps no more than those.
+"""Conditions on ranks as limits of window functions: a query for the first rows reads and keeps only those.
 
     SELECT … QUALIFY ROW_NUMBER() OVER (PARTITION BY g ORDER BY x) <= 3
 

@@ -1,6 +1,6 @@
 """At most one row per key: the value of a scalar subquery for each value of the columns that link it.
 
-A second row is not an error yet: it counts only for an outer row that asks for the key (ADR 0040). So the relation has
+A second row is not an error yet: it counts only for an outer row that asks for the key (ADR 0041). So the relation has
 one row for such a key too, with NULL in all other columns and TRUE in `many`, and an expression above the join fails on
 it. The operation keeps the rows of its input by key.
 """

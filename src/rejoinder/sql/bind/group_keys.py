@@ -79,6 +79,9 @@ class GroupKeys:
             return self._bind_key(self._resolved(written), written)
 
         self.sets = bind_sets(group, f"{self.number}.set", bind_key)
+        if not self.keys and len(self.sets.sets) == 1:  # all rows are one group, also if there are none
+            self.sets = None
+            return
         for at, key in enumerate(self.keys):
             if key.is_open_ended and not self.sets.has_all(at):
                 raise Unsupported(

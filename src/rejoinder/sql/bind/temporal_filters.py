@@ -18,7 +18,8 @@ from rejoinder.ir.logical import Current, Filter, Node, Predicate, Project
 from rejoinder.ir.nodes import Call
 from rejoinder.ir.operators import is_not_null, shifted
 from rejoinder.ir.scalar_operation import ScalarOperation
-from rejoinder.sql.bind.predicates import coerced, conjuncts
+from rejoinder.sql.bind.conjuncts import conjuncts
+from rejoinder.sql.bind.predicates import coerced
 from rejoinder.sql.bind.scope import Scope
 from rejoinder.sql.functions.expression_compiler import compile_expression
 from rejoinder.sql.parse.clauses import text_of

@@ -108,103 +108,105 @@ def sum_type(kind: pa.DataType) -> pa.DataType:
     return spark_types.bounded_decimal(kind.precision + 10, kind.scale) if is_decimal else spark_types.DOUBLE
 
 
-def _count(call_: AggregateCall) -> Expression:
-    arguments = call_.arguments
-    if call_.is_distinct:
+def _count(aggregate: AggregateCall) -> Expression:
+    arguments = aggregate.arguments
+    if aggregate.is_distinct:
         for argument in arguments:
             if not spark_types.comparable(argument.type, argument.type):
-                raise mismatch(call_.node, f"`{argument.text}` is a map, and maps cannot be compared")
-        counted = tuple(map(call_.filtered, arguments))
+                raise mismatch(aggregate.node, f"`{argument.text}` is a map, and maps cannot be compared")
+        counted = tuple(map(aggregate.filtered, arguments))
         present = counted[0] if len(counted) == 1 and _is_plain(counted[0].type) else _all_present(counted)
-        return call_.value(Primitive(Call("count", present, spark_types.BIGINT), counted))
+        return aggregate.value(Primitive(Call("count", present, spark_types.BIGINT), counted))
     nullable = [argument for argument in arguments if argument.node.nullable or argument.can_fail]
-    if not nullable and call_.condition is None:
-        return call_.value(Primitive(Call("count", None, spark_types.BIGINT)))
-    if len(nullable) == 1 and call_.condition is None and _is_plain(nullable[0].type):
-        return call_.value(Primitive(Call("count", nullable[0], spark_types.BIGINT)))
-    conditions = [] if call_.condition is None else [call_.condition]
-    return _count_where(call_, [*conditions, _all_present(nullable)] if nullable else conditions)
+    if not nullable and aggregate.condition is None:
+        return aggregate.value(Primitive(Call("count", None, spark_types.BIGINT)))
+    if len(nullable) == 1 and aggregate.condition is None and _is_plain(nullable[0].type):
+        return aggregate.value(Primitive(Call("count", nullable[0], spark_types.BIGINT)))
+    conditions = [] if aggregate.condition is None else [aggregate.condition]
+    return _count_where(aggregate, [*conditions, _all_present(nullable)] if nullable else conditions)
 
 
-def _regression_count(call_: AggregateCall) -> Expression:
+def _regression_count(aggregate: AggregateCall) -> Expression:
     """Count the pairs of numbers."""
-    for argument in call_.arguments:
+    for argument in aggregate.arguments:
         if not spark_types.is_numeric(argument.type):
             kind = spark_types.spark_name(argument.type)
-            raise mismatch(call_.node, f"`{call_.name}` needs numbers, not {kind}", "CAST it to a number")
-    return _count(call_)
+            raise mismatch(aggregate.node, f"`{aggregate.name}` needs numbers, not {kind}", "CAST it to a number")
+    return _count(aggregate)
 
 
-def _count_if(call_: AggregateCall) -> Expression:
-    _require_condition(call_)
-    conditions = [] if call_.condition is None else [call_.condition]
-    return _count_where(call_, [*conditions, *call_.arguments])
+def _count_if(aggregate: AggregateCall) -> Expression:
+    _require_condition(aggregate)
+    conditions = [] if aggregate.condition is None else [aggregate.condition]
+    return _count_where(aggregate, [*conditions, *aggregate.arguments])
 
 
-def _count_where(call_: AggregateCall, conditions: Sequence[Expression]) -> Expression:
+def _count_where(aggregate: AggregateCall, conditions: Sequence[Expression]) -> Expression:
     """Count the rows on which all conditions are TRUE; a later one is evaluated only where earlier ones are."""
     *outer, inner = conditions
     node = inner.node
     for condition in reversed(outer):
         node = operators.when(condition.node, node)
-    present = _present(Expression(node, text_of(call_.node)))
-    return call_.value(Primitive(Call("count", present, spark_types.BIGINT)))
+    present = _present(Expression(node, text_of(aggregate.node)))
+    return aggregate.value(Primitive(Call("count", present, spark_types.BIGINT)))
 
 
-def _sum(call_: AggregateCall) -> Expression:
-    argument = _number(call_)
-    return call_.primitive("sum", argument, sum_type(argument.type))
+def _sum(aggregate: AggregateCall) -> Expression:
+    argument = _number(aggregate)
+    return aggregate.primitive("sum", argument, sum_type(argument.type))
 
 
-def _average(call_: AggregateCall) -> Expression:
-    argument = _number(call_)
+def _average(aggregate: AggregateCall) -> Expression:
+    argument = _number(aggregate)
     kind = argument.type
     if kind == spark_types.BIGINT:  # as Spark does: no sum is too large for a DOUBLE
-        argument = Expression(coerce(Term(argument.node), spark_types.DOUBLE, call_.node).node, argument.text)
-    total = call_.primitive("sum", argument, sum_type(argument.type))
-    count = call_.primitive("count", argument, spark_types.BIGINT)
+        argument = Expression(coerce(Term(argument.node), spark_types.DOUBLE, aggregate.node).node, argument.text)
+    total = aggregate.primitive("sum", argument, sum_type(argument.type))
+    count = aggregate.primitive("count", argument, spark_types.BIGINT)
     is_decimal = spark_types.is_decimal(kind)
     result = spark_types.bounded_decimal(kind.precision + 4, kind.scale + 4) if is_decimal else spark_types.DOUBLE
     quotient = call("average", result, Term(total.node), Term(count.node), can_fail=is_decimal)
-    return Expression(quotient.node, text_of(call_.node))
+    return Expression(quotient.node, text_of(aggregate.node))
 
 
 def _extreme(function: Function) -> Callable[[AggregateCall], Expression]:
-    def bind(call_: AggregateCall) -> Expression:
-        (argument,) = call_.arguments
+    def bind(aggregate: AggregateCall) -> Expression:
+        (argument,) = aggregate.arguments
         if pa.types.is_null(argument.type):
-            raise mismatch(call_.node, "the type of NULL is not known", "CAST it")
+            raise mismatch(aggregate.node, "the type of NULL is not known", "CAST it")
         if spark_types.is_nested(argument.type):
             kind = spark_types.spark_name(argument.type)
-            raise refuse(call_.node, f"`{call_.name}` of {kind} is not supported", "take its fields or elements")
-        argument = call_.filtered(argument)  # DISTINCT changes nothing
-        return call_.value(Primitive(Call(function, argument, argument.type)))
+            raise refuse(
+                aggregate.node, f"`{aggregate.name}` of {kind} is not supported", "take its fields or elements"
+            )
+        argument = aggregate.filtered(argument)  # DISTINCT changes nothing
+        return aggregate.value(Primitive(Call(function, argument, argument.type)))
 
     return bind
 
 
 def _truth(function: Function) -> Callable[[AggregateCall], Expression]:
-    def bind(call_: AggregateCall) -> Expression:
-        _require_condition(call_)
-        return _extreme(function)(call_)
+    def bind(aggregate: AggregateCall) -> Expression:
+        _require_condition(aggregate)
+        return _extreme(function)(aggregate)
 
     return bind
 
 
-def _require_condition(call_: AggregateCall) -> None:
-    (argument,) = call_.arguments
+def _require_condition(aggregate: AggregateCall) -> None:
+    (argument,) = aggregate.arguments
     if argument.type != spark_types.BOOLEAN:
         kind = spark_types.spark_name(argument.type)
-        raise mismatch(call_.node, f"`{call_.name}` needs a condition, not {kind}", "compare it")
+        raise mismatch(aggregate.node, f"`{aggregate.name}` needs a condition, not {kind}", "compare it")
 
 
-def _number(call_: AggregateCall) -> Expression:
-    (argument,) = call_.arguments
+def _number(aggregate: AggregateCall) -> Expression:
+    (argument,) = aggregate.arguments
     if pa.types.is_null(argument.type):
-        raise mismatch(call_.node, "the type of NULL is not known", "CAST it")
+        raise mismatch(aggregate.node, "the type of NULL is not known", "CAST it")
     if not spark_types.is_numeric(argument.type):
         kind = spark_types.spark_name(argument.type)
-        raise mismatch(call_.node, f"`{call_.name}` needs a number, not {kind}", "CAST it to a number")
+        raise mismatch(aggregate.node, f"`{aggregate.name}` needs a number, not {kind}", "CAST it to a number")
     return argument
 
 

@@ -83,6 +83,10 @@ def _generated(node: exp.Expr) -> str | None:
         # Spark keeps the alias that was written
         name = node.name.lower() if isinstance(node, exp.Anonymous) else aggregate.name
         return _generated_aggregate(name, node)
+    if isinstance(node, exp.Grouping | exp.GroupingId):
+        arguments = [_generated(part) for part in node.expressions]
+        name = "grouping" if isinstance(node, exp.Grouping) else "grouping_id"
+        return None if None in arguments else f"{name}({', '.join(map(str, arguments))})"
     if _is_call(node):
         return None
     if type(node) in _OPERATORS:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from datetime import date, datetime, timedelta
 
-from rejoinder.kernels.duckdb.functions.datetime_text import DATE, DAY, MOMENT
+from rejoinder.kernels.duckdb.functions.parts.datetime_text import DATE, DAY, MOMENT
 
 
 def parse_date(text: str) -> date | None:

@@ -24,7 +24,7 @@ from rejoinder import errors
 from rejoinder.host.entropy import token
 from rejoinder.store.objects.object_store import ObjectStore
 
-FORMAT = 1
+FORMAT = 2
 FOLDER = "manifests"
 _RESTORE = "restore the state from a backup; all manifests belong together, so restore them into an empty folder"
 

@@ -234,6 +234,9 @@ def test_groups(shop: Driver) -> None:
 def test_windows_of_integers(shop: Driver) -> None:
     shop.sql("CREATE STREAM ticks (k INT, n INT, t INT); CREATE STREAM asked (k INT, t BIGINT)")
     ticks, asked = rj.Stream.of(shop, "ticks", time="t"), rj.Stream.of(shop, "asked")
+    sessions = ticks.group_by("k").windowed(rj.session(5)).count("n").select("k", "window", "n")
+    assert "SESSION(" in sessions.item and sessions.columns == ["k", "window", "n"]
+    assert "CUMULATE(" in ticks.group_by("k").windowed(rj.cumulate(10, step=5)).count("n").item
     tens = ticks.group_by("k").windowed(rj.tumble(10)).sum("n")
     shifted = tens.left_join(tens.alias("before"), shift=-10, select=["ticks.k", "ticks.window", "before.n AS n"])
     shop.sql(f"CREATE VIEW v AS {shifted.query}")

@@ -219,8 +219,8 @@ class TestRefusals:
     @pytest.mark.parametrize(
         ("text", "fact", "hint"),
         [
-            ("now()", "`now` is not supported in a view", "take the time from a column"),
-            ("current_timestamp()", "`current_timestamp` is not supported in a view", "take the time from a column"),
+            ("now()", "`now` is not supported here", "in WHERE, compare a time with it"),
+            ("current_timestamp()", "`current_timestamp` is not supported here", "in WHERE, compare a time with it"),
             ("sum(i)", "aggregate `sum`", "GROUP BY"),
             ("row_number() over (order by i)", "a window function is not supported here", "QUALIFY"),
             ("(select 1)", "a subquery", "join it"),

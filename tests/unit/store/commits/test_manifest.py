@@ -87,7 +87,7 @@ def _sealed(parts: object, algorithm: str = "blake2b") -> bytes:
 @pytest.mark.parametrize("algorithm", ["blake2b", "another one"])
 def test_a_newer_format_asks_for_an_upgrade(algorithm: str) -> None:
     parts = {**json.loads(FULL.to_bytes().splitlines()[0]), "format": 7, "unheard of": 1}
-    with pytest.raises(errors.NewerFormat, match=r"`m` has format 7, and this version reads up to 1\n.*upgrade"):
+    with pytest.raises(errors.NewerFormat, match=r"`m` has format 7, and this version reads up to 2\n.*upgrade"):
         Manifest.from_bytes(_sealed(parts, algorithm), "m")
 
 

@@ -8,8 +8,8 @@ import pyarrow as pa
 
 from rejoinder.ir.nodes import Call
 from rejoinder.kernels.duckdb.duckdb_types import duckdb_type
+from rejoinder.kernels.duckdb.functions.parts.wide_arithmetic import MAX_PRECISION, exact, power, wide_product, wide_sum
 from rejoinder.kernels.duckdb.functions.templates import Rendering, bound, failing
-from rejoinder.kernels.duckdb.functions.wide_arithmetic import MAX_PRECISION, exact, power, wide_product, wide_sum
 
 
 def _negative(call: Call) -> str:

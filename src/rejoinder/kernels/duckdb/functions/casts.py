@@ -12,14 +12,14 @@ from rejoinder.ir.nodes import Cast
 from rejoinder.ir.type_names import spark_name
 from rejoinder.kernels.duckdb.duckdb_types import duckdb_type
 from rejoinder.kernels.duckdb.duckdb_words import text_literal
-from rejoinder.kernels.duckdb.functions.datetime_text import (
+from rejoinder.kernels.duckdb.functions.parts.datetime_text import (
     BLANK,
     read_date,
     read_timestamp,
     write_date,
     write_timestamp,
 )
-from rejoinder.kernels.duckdb.functions.decimal_text import decimal_digits, read_decimal
+from rejoinder.kernels.duckdb.functions.parts.decimal_text import decimal_digits, read_decimal
 from rejoinder.kernels.duckdb.functions.templates import bound, failing
 
 _INTEGER = rf"^{BLANK}([+-]?[0-9]+){BLANK}$"

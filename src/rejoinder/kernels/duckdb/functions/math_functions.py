@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from rejoinder.ir.nodes import Call
 from rejoinder.kernels.duckdb.duckdb_types import duckdb_type
-from rejoinder.kernels.duckdb.functions.decimal_text import decimal_digits
+from rejoinder.kernels.duckdb.functions.parts.decimal_text import decimal_digits
 from rejoinder.kernels.duckdb.functions.templates import Rendering, listed
 
 _LEAST, _MOST = -(2**63), 2**63 - 1

@@ -22,6 +22,7 @@ from sqlglot import exp
 from rejoinder.errors import InvalidSql, PlanningError, Unsupported
 from rejoinder.ir import nodes
 from rejoinder.ir.expression import Expression
+from rejoinder.ir.identities import ColumnId, column_id
 from rejoinder.ir.logical import Expand, Node, Project
 from rejoinder.sql.bind.scope import Column, Scope
 from rejoinder.sql.functions.expression_compiler import compile_expression
@@ -191,8 +192,8 @@ def _expanded(
         listed = function_call("elements_or_null", listed.type, listed, evaluation="all", nulls="never")
     number = next(numbers)
     # An identifier begins with the number of its input, by which conditions know the sides of a join.
-    place = listed.node.columns[0].split(".", 1)[0] if listed.node.columns else str(number)
-    element = f"{place}.element/{number}"
+    input_number = column_id(listed.node.columns[0]).input if listed.node.columns else number
+    element = str(ColumnId(input_number, f"element/{number}"))
     root = Expand(root, element, Expression(listed.node, f"element of {text_of(call)}"))
     term = Term(nodes.Column(element, listed.type.value_type))
     kept = {i: Expression(nodes.Column(i, kind), i) for i, kind in scope.carried().items()}

@@ -25,6 +25,7 @@ from sqlglot import exp
 from rejoinder.errors import InvalidSql, TypeMismatch, Unsupported
 from rejoinder.ir import nodes
 from rejoinder.ir.expression import Expression, column
+from rejoinder.ir.identities import ColumnId, column_id
 from rejoinder.ir.logical import Expand, Filter, Node, Predicate, Project, Query
 from rejoinder.ir.nodes import Or
 from rejoinder.ir.operators import is_not_null
@@ -151,8 +152,7 @@ def _unpivoted(root: Node, scope: Scope, pivot: exp.Pivot, numbers: Iterator[int
     except TypeMismatch as failure:
         raise TypeMismatch(failure.fact, detail=text_of(pivot), hint="CAST the columns to one type") from failure
     number = next(numbers)
-    place = rows[0][1].node.columns[0].split(".", 1)[0]
-    element = f"{place}.unpivoted/{number}"
+    element = str(ColumnId(column_id(rows[0][1].node.columns[0]).input, f"unpivoted/{number}"))
     root = Expand(root, element, Expression(elements.list.node, f"column of {text_of(pivot)}"))
     kind = elements.list.type.value_type
     row = Term(nodes.Column(element, kind))

@@ -157,14 +157,13 @@ def _end_of(compiler: Compiler, node: exp.Expr, name: str) -> Term:
     return bounds.start if name == "start" else bounds.end
 
 
-def _tumbled(compiler: Compiler, node: exp.Expr, argument: exp.Expr, size: exp.Expr) -> Term:
+def _tumbled(compiler: Compiler, node: exp.Expr, argument: exp.Expr, length: exp.Expr) -> Term:
     time = read_time(compiler, argument, node)
-    size_ = read_length(size, node, time.type)
-    start_steps = floor(size_)
-    start = call("tumble_start", time.type, time, options=(size_,), monotone=MonotoneArgument(0, start_steps))
-    end_steps = (*start_steps, *shift(size_))
-    end = call("tumble_end", time.type, time, options=(size_,), monotone=MonotoneArgument(0, end_steps))
-    return pack(start, end, size_)
+    size = read_length(length, node, time.type)
+    starts, ends = MonotoneArgument(0, floor(size)), MonotoneArgument(0, (*floor(size), *shift(size)))
+    start = call("tumble_start", time.type, time, options=(size,), monotone=starts)
+    end = call("tumble_end", time.type, time, options=(size,), monotone=ends)
+    return pack(start, end, size)
 
 
 def hops_in(node: exp.Expr) -> Iterator[exp.Expr]:

@@ -1,4 +1,4 @@
-"""The settings of DESIGN §7 are in force on a session that we make, and a session of the user's own stays as it is."""
+"""Our Spark settings are in force on a session that we create, and a session of the user stays as it is."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ class Attempt:
 
 
 def attempt(engine: Engine, version: Version, epoch: int, splits: object, signals: Signals, now: int) -> Attempt:
-    """Run an epoch on top of `version`, the committed one. Changes nothing but files that nobody names yet."""
+    """Run an epoch on top of `version`, the committed one. Writes only files that no manifest names yet."""
     plan = version.plan
     times = Times(now, version.timeline.latest, now if engine.started is None else engine.started)
     work = partial(engine.work, epoch)

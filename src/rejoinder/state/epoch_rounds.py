@@ -1,6 +1,6 @@
 """Run the rounds of an epoch: the state and the watermarks after it, with what became due in it emitted.
 
-The engine and the core API both run their epochs by this. Nothing is changed but files that nobody names yet.
+The engine and the core API both run their epochs by this. They write only files that no manifest names yet.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The processing time of epochs: the system clock, checked against a steady clock.
 
-Rules, in this order. `elapsed` is the time since the last epoch by a steady clock, which nobody can set. The first
+Rules, in this order. `elapsed` is the time since the last epoch by a monotonic clock. The first
 epoch of a process does not know it and uses the system clock. An epoch counts once it is committed (`accept`): a
 failed attempt does not affect the next one.
 
@@ -33,7 +33,7 @@ def system_clock() -> int:
 
 
 def steady_clock() -> int:
-    """Return milliseconds of a clock that nobody can set. Where possible it also runs while the machine sleeps."""
+    """Return milliseconds of a monotonic clock. Where possible it also runs while the machine sleeps."""
     return time.clock_gettime_ns(getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)) // 1_000_000
 
 

@@ -62,7 +62,7 @@ def total(digits: Digits, diffs: Int64, starts: Int64) -> Digits:
 def normal(digits: Digits) -> Digits:
     """Carry over until every digit is below 2³² in size and has the sign of the number: one form for each number.
 
-    The result has one position more; whoever reads it says whether there is room for that.
+    The result has one position more; the caller checks whether there is room for it.
     """
     sizes, top = _carried(digits)
     negative = top < 0

@@ -102,5 +102,5 @@ def _copies(made: Derived) -> Arrangement:
 
 
 def _side(made: Derived) -> str:
-    """The column that tells the side: the last one of the input."""
+    """Return the column with the side: the last one of the input."""
     return made.blocks[0].outputs[-1][0]

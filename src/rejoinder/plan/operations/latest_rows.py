@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Last(Operation):
-    """The last row of each key, by `order` if it is given, and then as they come."""
+    """The last row of each key: by `order`, if there is one, then by arrival."""
 
     key: tuple[str, ...]
     order: str | None

@@ -35,7 +35,7 @@ class Labels:
         self._columns: dict[RelationId, dict[str, str]] = {}
 
     def relation(self, relation: RelationId) -> str:
-        """A derived relation by the beginning of its name, as long as it takes to tell it from others."""
+        """Return a relation; for a derived one, the shortest prefix of its name that is unique."""
         return str(self._short(relation))
 
     def _short(self, relation: RelationId) -> RelationId:
@@ -48,7 +48,7 @@ class Labels:
                 return relation
 
     def column(self, relation: RelationId, name: str) -> str:
-        """What a column holds: the column of a source, a call, or an expression as it was written."""
+        """Return the label of a column: the column of a source, a call, or an expression as written."""
         own = relation.of if isinstance(relation, OperationInput) else relation
         if own not in self._derived:
             return name
@@ -58,24 +58,24 @@ class Labels:
         return self._columns[own].get(name, name)
 
     def key(self, key: Key, names: Mapping[str, str]) -> str:
-        """A key over columns that have labels."""
+        """Return the label of a key."""
         if key.whole:
             return "*"
         safe = (" or NULL" if at in key.null_safe else "" for at in range(len(key.parts)))
         return ", ".join(shown(part, names) + word for part, word in zip(key.parts, safe, strict=True))
 
     def arrangement(self, arrangement: Arrangement) -> str:
-        """An arrangement as its relation, key and order."""
+        """Return the label of an arrangement: relation, key and order."""
         names = {name: self.column(arrangement.relation, name) for name in arrangement.schema.names}
         order = "" if arrangement.order is None else f"; {names[arrangement.order]}"
         return f"{self.relation(arrangement.relation)}[{self.key(arrangement.key, names)}{order}]"
 
     def names(self, block: Block) -> dict[str, str]:
-        """The labels of a block's identifiers."""
+        """Return the labels of a block's columns, by column id."""
         return {i: self.column(each.relation, name) for each in block.inputs for i, name in each.columns}
 
     def conditions(self, predicates: Iterable[Expression], block: Block, names: Mapping[str, str] | None = None) -> str:
-        """Conditions on a block's rows as they were written, connected by AND; where nobody wrote them, in full."""
+        """Return conditions of a block as written, combined with AND; generated conditions are written out."""
         labels = names or self.names(block)
 
         def in_full(predicate: Expression) -> str:
@@ -87,7 +87,7 @@ class Labels:
         return text if len(text) <= LONGEST else f"{text[: LONGEST - 1]}…"
 
     def outputs(self, blocks: tuple[Block, ...]) -> dict[str, str]:
-        """Labels of the outputs of blocks; where two would be the same, they say whose they are."""
+        """Return the labels of the outputs of blocks, qualified where two would be the same."""
         plain: dict[str, str] = {}
         qualified: dict[str, str] = {}
         for at, (name, first) in enumerate(blocks[0].outputs):
@@ -113,7 +113,7 @@ class Labels:
 
 
 def _with_ends(labels: dict[str, str]) -> dict[str, str]:
-    """A window is two columns in a row with one text: its start and its end."""
+    """Label the two consecutive columns of a window, which have the same text, as its start and its end."""
     result = dict(labels)
     entries = list(labels.items())
     for (start, one), (end, two) in pairwise(entries):
@@ -123,13 +123,13 @@ def _with_ends(labels: dict[str, str]) -> dict[str, str]:
 
 
 def written(expression: Expression) -> str | None:
-    """An expression as the user wrote it; None if it was made otherwise, and names what nobody knows."""
+    """Return an expression as the user wrote it; None if it is generated."""
     text = expression.text
     return text if text and not _IDENTIFIER.search(text) else None
 
 
 def shown(expression: Expression, names: Mapping[str, str]) -> str:
-    """An expression over labelled columns of one relation: without qualifiers, but a column in another type says so."""
+    """Return an expression over the labels of columns, without qualifiers; a cast column has its type."""
     if expression.is_column:
         return names.get(expression.columns[0], expression.columns[0])
     text = written(expression)
@@ -145,14 +145,14 @@ def shown(expression: Expression, names: Mapping[str, str]) -> str:
 
 
 def _without_brackets(text: str) -> str:
-    """A text without the brackets around all of it."""
+    """Remove the brackets around a whole text."""
     depths = accumulate((sign == "(") - (sign == ")") for sign in text)
     is_enclosed = text.startswith("(") and 0 not in islice(depths, len(text) - 1)
     return text[1:-1] if is_enclosed else text
 
 
 def _shortest(relations: Iterable[RelationId]) -> int | None:
-    """The shortest prefix of the digests that tells derived relations apart; None: they are shown in full."""
+    """Return the length of the shortest unique prefix of the digests; None: they are shown in full."""
     derived = [relation for relation in relations if isinstance(relation, DerivedRows)]
     lengths = (
         length for length in range(SHORTEST, 12) if len({(d.kind, d.digest[:length]) for d in derived}) == len(derived)

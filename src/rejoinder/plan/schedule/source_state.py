@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from rejoinder.plan.schedule.dataflow_builder import Builder
 
 LATER_VIEWS: Purpose = "source"
-"""The user of an arrangement that is kept to check deletes, and to fill views that may come later."""
+"""The user of an arrangement that is kept to check deletes, and to fill later views."""
 
 DELETES: Purpose = "deletes"
 """The user of an arrangement of a changelog since a time, which is kept to check deletes."""
@@ -94,5 +94,5 @@ def _expires(builder: Builder, relation: RelationId) -> bool:
         met = [a for each in block.inputs if each.arrival for a in builder.needed[each.relation].values()]
         comes = any(each.relation == relation and not each.arrival for each in block.inputs)
         if comes and any(builder.retentions.of(each) for each in met):
-            return True  # its rows are met by nobody; what they meet when they come expires
+            return True  # its rows are not kept, and the rows that they are joined with at arrival expire
     return False

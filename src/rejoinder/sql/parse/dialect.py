@@ -20,7 +20,7 @@ from sqlglot.dialects.spark import Spark
 from sqlglot.parsers.spark import SparkParser
 from sqlglot.tokenizer_core import Token, TokenType
 
-_TABLE_FUNCTIONS = ("CHANGES", "CUMULATE", "ENRICH", "HOP", "IMPOSE_ORDER", "LATEST", "TUMBLE")
+_TABLE_FUNCTIONS = ("CHANGES", "CUMULATE", "ENRICH", "HOP", "IMPOSE_ORDER", "LATEST", "SESSION", "TUMBLE")
 _ORDINARY_FUNCTIONS = ("DATE_FORMAT", "REGEXP_REPLACE")
 _AFTER_TABLE = (TokenType.L_PAREN, TokenType.VAR, TokenType.IDENTIFIER)
 

@@ -45,7 +45,10 @@ _FORMS = {
 }
 
 
-_FOREIGN = {"STREAM": "remove STREAM(…): a view follows every input that it reads"}
+_FOREIGN = {
+    "STREAM": "remove STREAM(…): a view follows every input that it reads",
+    "SESSION": "group by it: SELECT key, COUNT(*) … FROM orders GROUP BY key, SESSION(ts, INTERVAL 5 MINUTES)",
+}
 
 
 def is_table_function(node: exp.Table) -> bool:

@@ -1,0 +1,77 @@
+"""Sessions with watermarks: they end, are final, and leave no state; late rows go to the side output."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import Any
+
+import pytest
+
+from rejoinder.testing import Driver
+
+SESSIONS = (
+    "SELECT u, SESSION(ts, INTERVAL 10 SECONDS) AS w, COUNT(*) AS n, MAX(x) AS most FROM e "
+    "GROUP BY u, SESSION(ts, INTERVAL 10 SECONDS)"
+)
+
+
+def at(second: int) -> datetime:
+    return datetime(2026, 1, 1) + timedelta(seconds=second)
+
+
+def flow(query: str, parallelism: int = 1) -> Driver:
+    driver = Driver(parallelism=parallelism)
+    driver.sql("CREATE STREAM e (u STRING, x INT, ts TIMESTAMP, WATERMARK ts DELAY OF INTERVAL 2 SECONDS)")
+    driver.sql(f"CREATE VIEW v AS {query}")
+    return driver
+
+
+def send(driver: Driver, *rows: tuple[str, int]) -> None:
+    driver.insert("e", *({"u": u, "x": second, "ts": at(second)} for u, second in rows))
+    driver.step()
+
+
+def sessions(driver: Driver) -> list[Any]:
+    rows = ((r["u"], r["w"]["start"], r["w"]["end"], r["n"], r["most"]) for r in driver.table("v"))
+    return sorted((u, (s - at(0)).seconds, (e - at(0)).seconds, n, most) for u, s, e, n, most in rows)
+
+
+@pytest.mark.parametrize("parallelism", [1, 7])
+def test_a_session_is_emitted_once_when_no_row_can_extend_it(parallelism: int) -> None:
+    driver = flow(f"{SESSIONS} EMIT FINAL", parallelism)
+    send(driver, ("a", 1), ("a", 9), ("b", 4))
+    send(driver, ("b", 16))  # the watermark is 14: a row at 19 could still extend the session of a
+    assert sessions(driver) == []
+    send(driver, ("c", 17), ("a", 19))
+    driver.restart(parallelism=3)
+    send(driver, ("c", 27))  # 25: beyond 14, the end of the first session of b, and not beyond 26 and 29
+    assert sessions(driver) == [("b", 4, 14, 1, 4)]
+    send(driver, ("d", 60))
+    assert sessions(driver) == [("a", 1, 29, 3, 19), ("b", 4, 14, 1, 4), ("b", 16, 26, 1, 16), ("c", 17, 37, 2, 27)]
+
+
+def test_late_rows_go_to_the_side_output_and_change_nothing() -> None:
+    driver = flow(SESSIONS)
+    send(driver, ("a", 1), ("a", 30))
+    send(driver, ("a", 5), ("a", 29))
+    assert sessions(driver) == [("a", 1, 11, 1, 1), ("a", 29, 40, 2, 30)]
+    assert len(driver.late("v")) == 1
+
+
+def test_a_session_that_ended_leaves_no_state() -> None:
+    driver = flow(SESSIONS)
+    for second in range(0, 2_000, 20):
+        send(driver, ("a", second), ("b", second + 1))
+    assert len(sessions(driver)) == 200
+    rows = {row["name"].split("#")[0]: row["rows"] for row in driver.arrangements() if "#" in row["name"]}
+    assert rows["sessions"] <= 10 and rows["aggregate"] <= 20
+    assert "kept while" in driver.sql("EXPLAIN v")
+
+
+def test_a_long_session_keeps_only_its_last_rows() -> None:
+    driver = flow(SESSIONS)
+    for second in range(0, 900, 3):
+        send(driver, ("a", second))
+    assert sessions(driver) == [("a", 0, 907, 300, 897)]
+    rows = {row["name"].split("#")[0]: row["rows"] for row in driver.arrangements() if "#" in row["name"]}
+    assert rows["sessions"] <= 30

@@ -26,7 +26,7 @@ from dataclasses import replace
 import pyarrow as pa
 
 from rejoinder.errors import Unsupported
-from rejoinder.ir.expression import Expression, column, literal, renamed
+from rejoinder.ir.expression import Expression, column, literal
 from rejoinder.ir.identities import column_id
 from rejoinder.ir.logical import (
     Aggregate,
@@ -45,7 +45,8 @@ from rejoinder.ir.logical import (
     WindowCalls,
 )
 from rejoinder.ir.operators import coalesce
-from rejoinder.plan.unnest.domains import domain_of, linked, same
+from rejoinder.plan.unnest.domains import linked, same
+from rejoinder.plan.unnest.links import Links
 from rejoinder.plan.unnest.null_rejection import strengthened
 from rejoinder.plan.unnest.pulled import Pulled, padded
 from rejoinder.plan.unnest.tree_columns import (
@@ -58,8 +59,6 @@ from rejoinder.plan.unnest.tree_columns import (
     with_inputs,
     with_renamed,
 )
-
-Keys = list[tuple[str, Expression]]
 
 
 def unnest(node: Node, numbers: Iterator[int]) -> Node:
@@ -89,12 +88,8 @@ def _dependent(
     return pulling.joined(pulling.pull(right), predicates, kind)
 
 
-class _Pulling:
+class _Pulling(Links):
     """Pulls what depends on the rows of `left` out of a subquery."""
-
-    def __init__(self, left: Node, numbers: Iterator[int]) -> None:
-        self.left, self.numbers = left, numbers
-        self.outer = columns_of(left)
 
     def joined(self, p: Pulled, predicates: tuple[Predicate, ...], kind: JoinKind) -> Node:
         """Join the left side with a subquery. The result has the columns of both, as far as the kind keeps them."""
@@ -113,7 +108,7 @@ class _Pulling:
         return self._shown(Join(self.left, p.root, on), p.columns)
 
     def _padded(self, p: Pulled, on: tuple[Predicate, ...]) -> Node:
-        right, columns = padded(p, self._identifier("present"))
+        right, columns = padded(p, self.identifier("present"))
         return self._shown(Join(self.left, right, on, "left"), columns)
 
     def _shown(self, joined: Node, columns: Mapping[str, Expression]) -> Node:
@@ -151,13 +146,13 @@ class _Pulling:
 
     def _filter(self, node: Filter) -> Pulled:
         p = self.settled(self.pull(node.input))
-        own, links = self._split(p.inlined(node.predicates))
+        own, links = self.split(p.inlined(node.predicates))
         return replace(p, root=Filter(p.root, own) if own else p.root, links=(*p.links, *links))
 
     def _aggregate(self, node: Aggregate) -> Pulled:
         """Group by the linked columns too. Where an outer row has no group, COUNT is 0 and everything else NULL."""
         arguments = [call.argument for _, call in node.calls if call.argument is not None]
-        p, keys, links = self._keyed(node.input, [*(e for _, e in node.keys), *arguments])
+        p, keys, links = self.keyed(self.pull(node.input), [*(e for _, e in node.keys), *arguments])
         calls = tuple(
             (i, call if call.argument is None else replace(call, argument=p.computed(call.argument)))
             for i, call in node.calls
@@ -169,14 +164,16 @@ class _Pulling:
         return Pulled(root, identity(columns_of(node)), links, empty)
 
     def _distinct(self, node: Distinct) -> Pulled:
-        p, keys, links = self._keyed(node.input, identity(dict(node.columns)).values())
+        p, keys, links = self.keyed(self.pull(node.input), identity(dict(node.columns)).values())
         columns = [*((i, p.columns[i]) for i, _ in node.columns), *keys]
         root = Distinct(Project(p.root, tuple(columns)), tuple((i, e.type) for i, e in columns))
         return Pulled(root, identity(columns_of(node)), links)
 
     def _at_most_one(self, node: AtMostOne) -> Pulled:
         """At most one row for each value of the linked columns. What its columns compute is computed above."""
-        p, keys, links = self._keyed(node.input, identity({i: dict(node.columns)[i] for i in node.key}).values())
+        p, keys, links = self.keyed(
+            self.pull(node.input), identity({i: dict(node.columns)[i] for i in node.key}).values()
+        )
         shown = {i: p.columns[i] for i, _ in node.columns}
         types = columns_of(p.root)
         held = dict.fromkeys(i for e in shown.values() for i in e.columns if i in types)
@@ -194,21 +191,21 @@ class _Pulling:
             replace(p, columns={i: p.columns[i] for i in ids}, links=tuple(sorted(p.links, key=self._place)))
             for p, ids in zip(parts, node.selected, strict=True)
         ]
-        exact = any(map(self._can_fail, parts))
+        exact = any(map(self.can_fail, parts))
         asked = [[(self._place(link), link.null_safe) for link in p.links] for p in parts]
-        is_plain = all(self._sides(link) is not None for p in parts for link in p.links)
+        is_plain = all(self.sides(link) is not None for p in parts for link in p.links)
         if (
             exact
             or not is_plain
             or asked != [asked[0]] * len(parts)
-            or any(self._reads_outer(p.columns.values()) for p in parts)
+            or any(self.reads_outer(p.columns.values()) for p in parts)
         ):
             needed = {i for p in parts for i in p.read & self.outer.keys()}
-            parts = [self._with_domain(p, needed, exact=exact) for p in parts]
-        keyed = [self._link_keys(p) for p in parts]
+            parts = [self.with_domain(p, needed, exact=exact) for p in parts]
+        keyed = [self.link_keys(p) for p in parts]
         inputs = [Project(p.root, (*p.columns.items(), *keys)) for p, (keys, _) in zip(parts, keyed, strict=True)]
         selected = tuple(tuple(i for i, _ in part.outputs) for part in inputs)
-        keys = tuple((self._identifier("key"), e.type) for _, e in keyed[0][0])
+        keys = tuple((self.identifier("key"), e.type) for _, e in keyed[0][0])
         root = SetOperation(node.operation, tuple(inputs), selected, (*node.columns, *keys))
         sides = [link.equality[0] for link in keyed[0][1] if link.equality is not None]
         links = tuple(
@@ -219,19 +216,19 @@ class _Pulling:
 
     def _place(self, link: Predicate) -> str:
         """What a link says about the outer query, as far as it is an equality with it."""
-        sides = self._sides(link)
+        sides = self.sides(link)
         return "" if sides is None else sides[0].key
 
     def _expand(self, node: Expand) -> Pulled:
         p = self.settled(self.pull(node.input))
-        if self._reads_outer([p.computed(node.elements)]):
-            p = self._with_domain(p, p.read & self.outer.keys(), exact=node.elements.can_fail or self._can_fail(p))
+        if self.reads_outer([p.computed(node.elements)]):
+            p = self.with_domain(p, p.read & self.outer.keys(), exact=node.elements.can_fail or self.can_fail(p))
         root = Expand(p.root, node.output, p.computed(node.elements))
         return replace(p, root=root, columns={**p.columns, **identity({node.output: node.elements.type.value_type})})
 
     def _in_partitions(self, node: Validity | Session | WindowCalls) -> Pulled:
         """Compute for each value of the linked columns, which become columns of the partition."""
-        p, keys, links = self._keyed(node.input, identity(dict(node.columns)).values())
+        p, keys, links = self.keyed(self.pull(node.input), identity(dict(node.columns)).values())
         columns = [*((i, p.columns[i]) for i, _ in node.columns), *keys]
         types = tuple((i, e.type) for i, e in columns)
         partition = (*node.partition, *(i for i, _ in keys))
@@ -246,15 +243,15 @@ class _Pulling:
         if not is_dependent and node.kind == "inner":
             right = self.settled(self.pull(node.right))
             columns = {**p.columns, **right.columns}
-            on, links = self._split(Pulled(node, columns).inlined(node.predicates))
+            on, links = self.split(Pulled(node, columns).inlined(node.predicates))
             return Pulled(Join(p.root, right.root, on), columns, (*p.links, *right.links, *links))
         if node.kind in ("full", "full anti"):
             return self._full(node, p)
         needed = free_columns(node.right) | {i for q in node.predicates for i in q.expression.columns}
         needed &= self.outer.keys()
         names: dict[str, str] = {}
-        if needed or self._reads_outer(p.columns.values()):
-            p = self._with_domain(p, needed | p.read & self.outer.keys(), exact=can_fail(node), names=names)
+        if needed or self.reads_outer(p.columns.values()):
+            p = self.with_domain(p, needed | p.read & self.outer.keys(), exact=can_fail(node), names=names)
         left: Node = p.root
         if not all(e.is_column and e.columns == (i,) for i, e in p.columns.items()):
             kept = {i: kind for i, kind in columns_of(p.root).items() if i not in p.columns}
@@ -279,15 +276,15 @@ class _Pulling:
         ours: dict[str, str] = {}
         theirs: dict[str, str] = {}
         exact = can_fail(node)
-        left = self._with_domain(left, needed, exact=exact, names=ours)
-        right = self._with_domain(right, needed, exact=exact, names=theirs)
+        left = self.with_domain(left, needed, exact=exact, names=ours)
+        right = self.with_domain(right, needed, exact=exact, names=theirs)
         sides = [
             Project(p.root, (*p.columns.items(), *identity({i: self.outer[o] for o, i in names.items()}).items()))
             for p, names in ((left, ours), (right, theirs))
         ]
         pairs = [(o, column(ours[o], self.outer[o]), column(theirs[o], self.outer[o])) for o in ours]
         on = (*renamed_predicates(node.predicates, ours), *(same(one, two) for _, one, two in pairs))
-        values = {self._identifier("key"): Expression(coalesce([a.node, b.node])) for _, a, b in pairs}
+        values = {self.identifier("key"): Expression(coalesce([a.node, b.node])) for _, a, b in pairs}
         shown = identity(columns_of(node))
         root = Project(Join(sides[0], sides[1], on, node.kind), (*shown.items(), *values.items()))
         links = tuple(
@@ -295,98 +292,6 @@ class _Pulling:
             for (o, _, _), (i, e) in zip(pairs, values.items(), strict=True)
         )
         return Pulled(root, shown, links)
-
-    # -- links ---------------------------------------------------------------------------------------------------------
-
-    def settled(self, p: Pulled) -> Pulled:
-        """A subquery whose row for outer rows without a match is a row of its tree: for each value of the domain."""
-        if p.empty is None:
-            return p
-        needed = sorted(p.read & self.outer.keys())
-        domain, names = domain_of(self.left, needed, next(self.numbers), exact=self._can_fail(p))
-        right, columns = padded(p, self._identifier("present"))
-        shown = {i: renamed(e, names) for i, e in columns.items()}
-        joined = Join(domain, right, renamed_predicates(p.links, names), "left")
-        own = identity({names[i]: self.outer[i] for i in needed})
-        root = Project(joined, (*own.items(), *shown.items()))
-        links = tuple(same(column(i, self.outer[i]), own[names[i]]) for i in needed)
-        return Pulled(root, identity({i: e.type for i, e in shown.items()}), links)
-
-    def _keyed(self, node: Node, used: Iterable[Expression]) -> tuple[Pulled, Keys, tuple[Predicate, ...]]:
-        """The input of an operation that is computed by key: the keys to add, and the links with them.
-
-        `used` are the expressions of the operation on the columns of its input.
-        """
-        p = self.settled(self.pull(node))
-        computed = [p.computed(e) for e in used]
-        fails = any(e.can_fail for e in computed) or self._can_fail(p)
-        if fails or self._needs_domain(p) or self._reads_outer(computed):
-            needed = p.read | {i for e in computed for i in e.columns}
-            p = self._with_domain(p, needed & self.outer.keys(), exact=fails)
-        keys, links = self._link_keys(p)
-        return p, keys, links
-
-    def _link_keys(self, p: Pulled) -> tuple[Keys, tuple[Predicate, ...]]:
-        """For each equality of a subquery with the outer query a key of the subquery, and the links with the keys."""
-        keys: Keys = []
-        links: list[Predicate] = []
-        for link in p.links:
-            sides = self._sides(link)
-            if sides is None:
-                links.append(link)
-                continue
-            keys.append((self._identifier("key"), sides[1]))
-            key = replace(column(keys[-1][0], sides[1].type), text=sides[1].text)
-            links.append(linked(sides[0], key, null_safe=link.null_safe))
-        return keys, tuple(links)
-
-    def _needs_domain(self, p: Pulled) -> bool:
-        """Whether a link is neither an equality of the two queries nor about the outer query alone."""
-        return any(self._sides(link) is None and not self._about_outer(link) for link in p.links)
-
-    def _about_outer(self, link: Predicate) -> bool:
-        return self.outer.keys() >= set(link.expression.columns)
-
-    def _sides(self, link: Predicate) -> tuple[Expression, Expression] | None:
-        """The sides of an equality of the two queries, that of the outer query first; None if it is not one."""
-        if link.equality is None:
-            return None
-        for ours, theirs in (link.equality, link.equality[::-1]):
-            is_outer = bool(ours.columns) and self.outer.keys() >= set(ours.columns)
-            if is_outer and theirs.columns and not self.outer.keys() & set(theirs.columns):
-                return ours, theirs
-        return None
-
-    def _with_domain(
-        self, p: Pulled, needed: Iterable[str], *, exact: bool, names: dict[str, str] | None = None
-    ) -> Pulled:
-        """Join a subquery with the domain of outer columns; `names` gets what they are called in it."""
-        needed = sorted(needed)
-        about = tuple(
-            link for link in p.links if self._about_outer(link) and set(needed) >= set(link.expression.columns)
-        )
-        left: Node = Filter(self.left, about) if about else self.left
-        domain, renames = domain_of(left, needed, next(self.numbers), exact=exact)
-        rest = tuple(link for link in p.links if not any(link is one for one in about))
-        root = Join(domain, p.root, renamed_predicates(rest, renames))
-        links = tuple(same(column(i, self.outer[i]), column(renames[i], self.outer[i])) for i in needed)
-        if names is not None:
-            names.update(renames)
-        return Pulled(root, {i: renamed(e, renames) for i, e in p.columns.items()}, links, domain=renames)
-
-    def _split(self, predicates: tuple[Predicate, ...]) -> tuple[tuple[Predicate, ...], tuple[Predicate, ...]]:
-        """Those that read the subquery alone, and those that link it."""
-        links = tuple(p for p in predicates if self.outer.keys() & set(p.expression.columns))
-        return tuple(p for p in predicates if not any(p is link for link in links)), links
-
-    def _reads_outer(self, expressions: Iterable[Expression]) -> bool:
-        return any(self.outer.keys() & set(e.columns) for e in expressions)
-
-    def _can_fail(self, p: Pulled) -> bool:
-        return can_fail(p.root) or any(link.expression.can_fail for link in p.links)
-
-    def _identifier(self, name: str) -> str:
-        return f"{next(self.numbers)}.{name}"
 
 
 def _is_one_row(node: Node) -> bool:

@@ -2,7 +2,7 @@
 
 - A quote written twice is one quote: `'it''s'`.
 - `||` has the precedence and associativity of `+` and `-`.
-- `window` is an ordinary function and name.
+- `window` is an ordinary function and name, except in the clause WINDOW name AS (…).
 - ASOF JOIN has a MATCH_CONDITION; LEFT ASOF JOIN is ASOF LEFT JOIN.
 - TUMBLE, HOP, IMPOSE_ORDER and ENRICH take a relation: `TUMBLE(TABLE orders, DESCRIPTOR(ts), INTERVAL 1 MINUTE)`.
 - Flink's older TUMBLE_START, TUMBLE_END, HOP_START and HOP_END are WINDOW_START and WINDOW_END of a window.
@@ -60,12 +60,23 @@ def _tokens(text: str) -> tuple[Token, ...]:
     return tuple(SparkSql().tokenizer().tokenize(text))
 
 
+def _with_window_clause(tokens: list[Token]) -> list[Token]:
+    """Make WINDOW a keyword where it begins a clause: before a name, AS and a parenthesis."""
+    for at, token in enumerate(tokens[:-3]):
+        follows = [each.token_type for each in tokens[at + 2 : at + 4]]
+        if follows == [TokenType.ALIAS, TokenType.L_PAREN] and token.text.upper() == "WINDOW":
+            place = token.line, token.col, token.start, token.end
+            tokens[at] = Token(TokenType.WINDOW, token.text, *place, list(token.comments))
+    return tokens
+
+
 class SparkSql(Spark):
     """The dialect of every statement."""
 
     def tokenize(self, sql: str, dialect: Any = None) -> list[Token]:
         """Tokenize a text. The last texts are cached, because a statement is tokenized several times."""
-        return super().tokenize(sql, dialect) if dialect or len(sql) > LONGEST_CACHED else list(_tokens(sql))
+        is_cached = not dialect and len(sql) <= LONGEST_CACHED
+        return _with_window_clause(list(_tokens(sql)) if is_cached else super().tokenize(sql, dialect))
 
     class Tokenizer(Spark.Tokenizer):
         """Strings as Spark 4 reads them."""

@@ -15,7 +15,7 @@ from pyspark.sql.classic.column import Column
 from sqlglot import exp
 
 from rejoinder import errors
-from rejoinder.ir.expression import Expression
+from rejoinder.ir.expressions.expression import Expression
 from rejoinder.kernels.duckdb.evaluate import project
 from rejoinder.kernels.duckdb.render import duckdb_text
 from rejoinder.sql.functions.expression_compiler import compile_expression, output_name

@@ -12,7 +12,7 @@ from rejoinder.core.stream_join import StreamJoin
 from rejoinder.core.stream_union import Union
 from rejoinder.core.window_aggregate import WindowAggregate
 from rejoinder.core.window_state import Call
-from rejoinder.ir.expression import Expression
+from rejoinder.ir.expressions.expression import Expression
 from rejoinder.kernels.duckdb.text_expression import text_expression
 from rejoinder.watermarks.coalescer import Idle, Watermark, WatermarkCoalescer
 from rejoinder.watermarks.input_watermarks import Delivery, InputWatermarks

@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from rejoinder.core.event_times import UNITS, field_of, unit_of
 from rejoinder.errors import AmbiguousName, DefinitionConflict, TypeMismatch, UnknownName, Unsupported, near_misses
-from rejoinder.ir.expression import Expression, column
+from rejoinder.ir.expressions.expression import Expression, column
 from rejoinder.plan.physical.arrangement import Key
 
 Kind = Literal["INNER", "LEFT", "RIGHT", "FULL", "SEMI", "ANTI"]

@@ -6,11 +6,11 @@ import pyarrow as pa
 
 from rejoinder.core.join_condition import JoinCondition
 from rejoinder.core.running_query import ARRIVAL, RunningQuery, stream
-from rejoinder.ir.expression import Expression, column, literal, renamed
+from rejoinder.ir.expressions.expression import Expression, column, literal, renamed
+from rejoinder.ir.expressions.monotone import shift
+from rejoinder.ir.expressions.operators import compared
 from rejoinder.ir.identities import SourceRows
 from rejoinder.ir.logical import Bound, Emission, Join, JoinKind, Predicate, Query, Scan
-from rejoinder.ir.monotone import shift
-from rejoinder.ir.operators import compared
 
 SIDES = ("left", "right")
 ARRIVALS = ("__arrival_left", "__arrival_right")

@@ -14,10 +14,11 @@ import pyarrow as pa
 
 from rejoinder.core.running_query import RunningQuery, stream
 from rejoinder.errors import StateError, TypeMismatch, Unsupported
-from rejoinder.ir import logical, nodes
-from rejoinder.ir.expression import Expression, column
+from rejoinder.ir import logical
+from rejoinder.ir.expressions import nodes
+from rejoinder.ir.expressions.expression import Expression, column
+from rejoinder.ir.expressions.scalar_operation import ScalarOperation
 from rejoinder.ir.identities import SourceRows
-from rejoinder.ir.scalar_operation import ScalarOperation
 from rejoinder.kernels.arrow.columns import Int64, numbers, take, without
 from rejoinder.kernels.arrow.groups import group_rows
 from rejoinder.kernels.arrow.ordered import LEAST

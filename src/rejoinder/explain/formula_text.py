@@ -7,8 +7,8 @@ from collections.abc import Callable
 import pyarrow as pa
 
 from rejoinder.formats.text.row_text import length_text
+from rejoinder.ir.expressions.monotone import Step, floor, shift, simplified
 from rejoinder.ir.identities import is_on_time, source_of
-from rejoinder.ir.monotone import Step, floor, shift, simplified
 from rejoinder.watermarks.formula import (
     Formula,
     Greatest,

@@ -7,9 +7,9 @@ from datetime import datetime, timedelta
 
 from rejoinder.explain.bound_certificate import Certificate
 from rejoinder.explain.formula_text import passed_text
+from rejoinder.ir.expressions.monotone import shift
 from rejoinder.ir.identities import NEVER, UNIT, PendingRows, RelationId, SourceRows, ViewRows
 from rejoinder.ir.logical import EMIT_AT
-from rejoinder.ir.monotone import shift
 from rejoinder.plan.blocks.normal_form import Block, Derived
 from rejoinder.plan.join.join_graph import inputs_of
 from rejoinder.plan.physical.arrangement import Arrangement

@@ -9,7 +9,7 @@ from typing import Any, Literal
 import pyarrow as pa
 
 from rejoinder.errors import DefinitionConflict, UnknownName, near_misses
-from rejoinder.ir.expression import Expression
+from rejoinder.ir.expressions.expression import Expression
 from rejoinder.ir.identities import RelationId, SideOutput, SourceRows, ViewRows
 from rejoinder.ir.source_reading import EVERYTHING, Reading
 

@@ -12,11 +12,11 @@ from typing import Literal
 
 import pyarrow as pa
 
-from rejoinder.ir.expression import Expression, column
+from rejoinder.ir.expressions.expression import Expression, column
+from rejoinder.ir.expressions.monotone import Step, simplified
+from rejoinder.ir.expressions.operators import shifted
 from rejoinder.ir.function_reference import PythonFunction
 from rejoinder.ir.identities import RelationId
-from rejoinder.ir.monotone import Step, simplified
-from rejoinder.ir.operators import shifted
 from rejoinder.ir.window_calls import SortColumn, WindowCall
 
 

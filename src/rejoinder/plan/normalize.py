@@ -32,10 +32,10 @@ from itertools import count
 import pyarrow as pa
 
 from rejoinder.ir import logical
-from rejoinder.ir.expression import Expression, column, literal, substitute
+from rejoinder.ir.expressions.expression import Expression, column, literal, substitute
+from rejoinder.ir.expressions.operators import NULL_SAFE, compared, when
 from rejoinder.ir.identities import RelationId, SourceRows
 from rejoinder.ir.logical import Bound, Node, Predicate, Query, after
-from rejoinder.ir.operators import NULL_SAFE, compared, when
 from rejoinder.ir.source_reading import EVERYTHING, Reading
 from rejoinder.plan.blocks.containment import containment
 from rejoinder.plan.blocks.normal_form import (
@@ -54,16 +54,16 @@ from rejoinder.plan.blocks.on_conditions import Conditions, oriented
 from rejoinder.plan.blocks.rank_limits import with_rank_limits
 from rejoinder.plan.operations.at_most_one import at_most_one
 from rejoinder.plan.operations.change_records import recorded
-from rejoinder.plan.operations.current_rows import current
 from rejoinder.plan.operations.distinct import Distinct
 from rejoinder.plan.operations.enrichment import enriched
 from rejoinder.plan.operations.grouping import aggregated
-from rejoinder.plan.operations.latest_rows import latest
-from rejoinder.plan.operations.sessions import in_sessions, session_groups
+from rejoinder.plan.operations.ordered.window_functions import windowed
 from rejoinder.plan.operations.set_operations import SET_OPERATIONS
+from rejoinder.plan.operations.time.current_rows import current
+from rejoinder.plan.operations.time.latest_rows import latest
+from rejoinder.plan.operations.time.sessions import in_sessions, session_groups
+from rejoinder.plan.operations.time.validity_windows import valid
 from rejoinder.plan.operations.union import Union
-from rejoinder.plan.operations.validity_windows import valid
-from rejoinder.plan.operations.window_functions import windowed
 
 
 class DerivedRelations(dict[RelationId, Derived]):

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from rejoinder.ir.expressions.monotone import Step, apply_steps, shift
 from rejoinder.ir.identities import RelationId
-from rejoinder.ir.monotone import Step, apply_steps, shift
 
 
 @dataclass(frozen=True)

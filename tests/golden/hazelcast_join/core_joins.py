@@ -14,7 +14,7 @@ import yaml
 
 from rejoinder.core import JoinCondition, LateRows, Message, Rows, StreamJoin, Watermark
 from rejoinder.core.stream_join import Formula
-from rejoinder.ir.expression import Expression
+from rejoinder.ir.expressions.expression import Expression
 from rejoinder.kernels.duckdb.duckdb_words import quoted
 from rejoinder.kernels.duckdb.text_expression import text_expression
 

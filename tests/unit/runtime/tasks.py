@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from rejoinder.ir.expression import column
+from rejoinder.ir.expressions.expression import column
 from rejoinder.ir.identities import SourceRows
 from rejoinder.kernels.arrow.columns import DIFF, HASH
 from rejoinder.plan.physical.arrangement import Arrangement, Key

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 from hypothesis import strategies as st
 
-from rejoinder.ir.expression import column
+from rejoinder.ir.expressions.expression import column
 from rejoinder.ir.identities import ViewRows
 from rejoinder.kernels.arrow.columns import DIFF
 from rejoinder.kernels.arrow.ordered import as_column

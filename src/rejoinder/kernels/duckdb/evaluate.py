@@ -23,9 +23,9 @@ import pyarrow.compute as pc
 from rejoinder import errors
 from rejoinder.host.caps import cap_reached, caps
 from rejoinder.host.memory import out_of_memory
-from rejoinder.ir.comparisons import Comparison
-from rejoinder.ir.expression import Expression
-from rejoinder.ir.nodes import Attempt
+from rejoinder.ir.expressions.comparisons import Comparison
+from rejoinder.ir.expressions.expression import Expression
+from rejoinder.ir.expressions.nodes import Attempt
 from rejoinder.kernels.duckdb.duckdb_session import session
 from rejoinder.kernels.duckdb.duckdb_words import quoted
 from rejoinder.kernels.duckdb.functions.logic import SEVERAL_ROWS

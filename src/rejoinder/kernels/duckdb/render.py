@@ -19,7 +19,21 @@ from collections import Counter
 from collections.abc import Callable, Collection, Sequence
 from functools import lru_cache
 
-from rejoinder.ir.nodes import And, Attempt, Call, Case, Cast, Column, Lambda, Let, Literal, Node, Or, Variable, walk
+from rejoinder.ir.expressions.nodes import (
+    And,
+    Attempt,
+    Call,
+    Case,
+    Cast,
+    Column,
+    Lambda,
+    Let,
+    Literal,
+    Node,
+    Or,
+    Variable,
+    walk,
+)
 from rejoinder.kernels.duckdb.duckdb_words import FAILURE, literal_text, once, quoted, text_literal
 from rejoinder.kernels.duckdb.functions.function_templates import template_of
 

@@ -22,8 +22,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rejoinder.errors import EvaluationError, SeveralRows
-from rejoinder.ir.expression import Expression
-from rejoinder.ir.nodes import Attempt
+from rejoinder.ir.expressions.expression import Expression
+from rejoinder.ir.expressions.nodes import Attempt
 from rejoinder.kernels.arrow.columns import ERROR, contiguous, replaced, single_chunk, take, without
 from rejoinder.kernels.arrow.hashing import Mask
 from rejoinder.kernels.duckdb.evaluate import filter_project, project, select_rows

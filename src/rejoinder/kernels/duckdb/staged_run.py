@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from rejoinder.ir.nodes import Attempt, Node
+from rejoinder.ir.expressions.nodes import Attempt, Node
 from rejoinder.kernels.arrow.columns import replaced, single_chunk
 from rejoinder.kernels.duckdb.duckdb_session import Session, session
 from rejoinder.kernels.duckdb.duckdb_words import quoted

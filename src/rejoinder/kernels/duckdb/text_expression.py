@@ -7,9 +7,9 @@ from collections.abc import Sequence
 
 import pyarrow as pa
 
-from rejoinder.ir.expression import Expression
-from rejoinder.ir.nodes import Call, Column
-from rejoinder.ir.scalar_operation import ScalarOperation
+from rejoinder.ir.expressions.expression import Expression
+from rejoinder.ir.expressions.nodes import Call, Column
+from rejoinder.ir.expressions.scalar_operation import ScalarOperation
 from rejoinder.kernels.duckdb.functions.function_templates import DUCKDB_TEXT
 
 _QUOTED = re.compile(r"'(?:[^']|'')*'|\"((?:[^\"]|\"\")*)\"")

@@ -12,10 +12,10 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 
-from rejoinder.ir.expression import Expression, column, substitute
+from rejoinder.ir.expressions.expression import Expression, column, substitute
+from rejoinder.ir.expressions.nodes import Literal
+from rejoinder.ir.expressions.operators import compared, shifted, when
 from rejoinder.ir.logical import Aggregate, Call, Function
-from rejoinder.ir.nodes import Literal
-from rejoinder.ir.operators import compared, shifted, when
 from rejoinder.kernels.duckdb.render import duckdb_text
 
 ROWS = "n"

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Literal
 import pyarrow as pa
 
 from rejoinder.host.caps import cap_reached, caps
-from rejoinder.ir.expression import Expression, column, renamed, substitute
+from rejoinder.ir.expressions.expression import Expression, column, renamed, substitute
 from rejoinder.ir.identities import ColumnId, Defined, DerivedRows, OperationInput, RelationId
 from rejoinder.ir.logical import EMIT_AT, GATE, Bound, Emission, Predicate, Query, bound_between
 

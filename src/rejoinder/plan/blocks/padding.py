@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import pyarrow as pa
 
 from rejoinder.errors import EvaluationError
-from rejoinder.ir.expression import Expression
+from rejoinder.ir.expressions.expression import Expression
 from rejoinder.kernels.duckdb.evaluate import project
 from rejoinder.plan.blocks.normal_form import Input
 

@@ -13,9 +13,9 @@ from dataclasses import replace
 
 import pyarrow as pa
 
+from rejoinder.ir.expressions.nodes import Call, Cast, Column, Literal
+from rejoinder.ir.expressions.nodes import Node as ExpressionNode
 from rejoinder.ir.logical import Filter, Node, Predicate, Project, WindowCalls
-from rejoinder.ir.nodes import Call, Cast, Column, Literal
-from rejoinder.ir.nodes import Node as ExpressionNode
 
 _MIRRORED = {"<=": ">=", "<": ">", "=": "=", ">=": "<=", ">": "<"}
 _MOST = {"<=": 0, "<": -1, "=": 0}

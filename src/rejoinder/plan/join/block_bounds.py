@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from functools import lru_cache
 
+from rejoinder.ir.expressions.monotone import Monotone, Step, simplified
 from rejoinder.ir.logical import Predicate
-from rejoinder.ir.monotone import Monotone, Step, simplified
 
 Steps = tuple[Step, ...]
 Distances = dict[tuple[str, str], Steps]

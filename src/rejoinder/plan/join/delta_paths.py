@@ -22,8 +22,8 @@ from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 
-from rejoinder.ir.canonical import canonical_text
-from rejoinder.ir.expression import Expression, column, conjunction
+from rejoinder.ir.expressions.canonical import canonical_text
+from rejoinder.ir.expressions.expression import Expression, column, conjunction
 from rejoinder.ir.identities import ColumnId, RelationId
 from rejoinder.plan.blocks.normal_form import Block, Input
 from rejoinder.plan.blocks.padding import is_null_on_padding

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from rejoinder.ir.expression import Expression, conjunction, renamed
+from rejoinder.ir.expressions.expression import Expression, conjunction, renamed
 from rejoinder.plan.blocks.normal_form import Block, Mode
 from rejoinder.plan.join.join_graph import JoinGraph, inputs_of
 from rejoinder.plan.physical.arrangement import Arrangement, Key

@@ -7,11 +7,11 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import permutations
 
-from rejoinder.ir.canonical import canonical_text
-from rejoinder.ir.expression import Expression, renamed
+from rejoinder.ir.expressions.canonical import canonical_text
+from rejoinder.ir.expressions.expression import Expression, renamed
+from rejoinder.ir.expressions.operators import NULL_SAFE, compared
 from rejoinder.ir.identities import column_id
 from rejoinder.ir.logical import Predicate
-from rejoinder.ir.operators import NULL_SAFE, compared
 from rejoinder.plan.blocks.containment import containment
 from rejoinder.plan.blocks.normal_form import Block
 

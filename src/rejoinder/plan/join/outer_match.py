@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from rejoinder.ir.canonical import canonical_text
-from rejoinder.ir.expression import Expression, column, conjunction, renamed
+from rejoinder.ir.expressions.canonical import canonical_text
+from rejoinder.ir.expressions.expression import Expression, column, conjunction, renamed
 from rejoinder.ir.identities import ColumnId
 from rejoinder.plan.blocks.normal_form import Block, Input
 from rejoinder.plan.join.join_graph import JoinGraph

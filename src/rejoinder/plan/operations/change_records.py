@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from rejoinder.ir import logical
-from rejoinder.ir.expression import Expression
+from rejoinder.ir.expressions.expression import Expression
 from rejoinder.ir.identities import RelationId
 from rejoinder.plan.blocks.normal_form import RECORDED, Block, Derived, derive, selected
 from rejoinder.plan.operations.operation import Operation

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from rejoinder.ir import logical
-from rejoinder.ir.expression import Expression, column, literal
+from rejoinder.ir.expressions.expression import Expression, column, literal
+from rejoinder.ir.expressions.nodes import Literal
+from rejoinder.ir.expressions.operators import compared
 from rejoinder.ir.identities import UNIT, RelationId
-from rejoinder.ir.nodes import Literal
-from rejoinder.ir.operators import compared
 from rejoinder.kernels.sums.float_sums import KEPT
 from rejoinder.plan.blocks.accumulators import ROWS, UNIT_SCHEMA, Accumulator, Layout, lay_out
 from rejoinder.plan.blocks.normal_form import Block, Derived, Input, derive

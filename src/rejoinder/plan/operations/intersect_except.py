@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from rejoinder.ir.expression import column, literal
+from rejoinder.ir.expressions.expression import column, literal
 from rejoinder.ir.identities import RelationId
 from rejoinder.plan.blocks.normal_form import Block, Columns, Derived, derive
 from rejoinder.plan.operations.operation import OwnState, SetOperation, StateText

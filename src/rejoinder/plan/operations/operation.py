@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from rejoinder.ir.expression import Expression
+from rejoinder.ir.expressions.expression import Expression
 from rejoinder.ir.identities import RelationId
 from rejoinder.plan.blocks.normal_form import Block, Columns, Derived, VersionColumns
 from rejoinder.plan.physical.arrangement import Arrangement

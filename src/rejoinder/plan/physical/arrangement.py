@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
-from rejoinder.ir.expression import Expression, column
+from rejoinder.ir.expressions.expression import Expression, column
 from rejoinder.ir.identities import RelationId
 from rejoinder.kernels.arrow.hashing import is_exact
 from rejoinder.kernels.duckdb.render import duckdb_text

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from rejoinder.ir.expression import Expression
+from rejoinder.ir.expressions.expression import Expression
 from rejoinder.plan.blocks.normal_form import Mode
 from rejoinder.plan.physical.arrangement import Arrangement, Key
 

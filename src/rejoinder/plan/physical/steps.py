@@ -13,7 +13,7 @@ from typing import Literal
 
 import pyarrow as pa
 
-from rejoinder.ir.expression import Expression
+from rejoinder.ir.expressions.expression import Expression
 from rejoinder.ir.function_reference import PythonFunction
 from rejoinder.plan.blocks.accumulators import Accumulator
 from rejoinder.plan.physical.arrangement import Arrangement, Key

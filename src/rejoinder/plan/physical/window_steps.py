@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from rejoinder.ir.expression import Expression
+from rejoinder.ir.expressions.expression import Expression
 from rejoinder.ir.window_calls import Reach, SortColumn, WindowCall
 from rejoinder.plan.physical.arrangement import Arrangement
 

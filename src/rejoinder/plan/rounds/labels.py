@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from itertools import accumulate, islice, pairwise
 
-from rejoinder.ir.expression import Expression
+from rejoinder.ir.expressions.expression import Expression
 from rejoinder.ir.identities import DerivedRows, OperationInput, RelationId
 from rejoinder.kernels.duckdb.render import duckdb_text
 from rejoinder.plan.blocks.normal_form import Block, Derived

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 
-from rejoinder.ir.expression import Expression, column, conjunction, renamed
+from rejoinder.ir.expressions.expression import Expression, column, conjunction, renamed
 from rejoinder.ir.identities import ColumnId, Defined, RelationId
 from rejoinder.plan.blocks.normal_form import PRESENT, Block, VersionColumns
 from rejoinder.plan.join.hop import FROM, TO, Hop

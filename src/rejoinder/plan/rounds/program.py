@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from rejoinder.connectors.registry import source_side
 from rejoinder.ir.catalog import Catalog, Source
-from rejoinder.ir.expression import column
+from rejoinder.ir.expressions.expression import column
 from rejoinder.ir.identities import (
     DerivedRows,
     OperationInput,

@@ -16,7 +16,7 @@ import pyarrow as pa
 from rejoinder.connectors.registry import source_side
 from rejoinder.host.caps import cap_reached, caps
 from rejoinder.ir.catalog import LATE_SCHEMA, Source
-from rejoinder.ir.expression import Expression, column
+from rejoinder.ir.expressions.expression import Expression, column
 from rejoinder.ir.identities import (
     UNIT,
     Defined,

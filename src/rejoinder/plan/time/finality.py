@@ -15,13 +15,13 @@ import pyarrow as pa
 
 from rejoinder.errors import Unsupported
 from rejoinder.ir.catalog import Source
-from rejoinder.ir.expression import Expression, column, conjunction
+from rejoinder.ir.expressions.expression import Expression, column, conjunction
+from rejoinder.ir.expressions.monotone import Step, inverse, simplified
+from rejoinder.ir.expressions.nodes import Call, Column, Literal
+from rejoinder.ir.expressions.operators import coalesce, is_not_null, is_null, least, when
+from rejoinder.ir.expressions.scalar_operation import ScalarOperation
 from rejoinder.ir.identities import source_of
 from rejoinder.ir.logical import EMIT_AT, Emission, Enrich, Filter, Join, Node, Project, Query, Scan, after
-from rejoinder.ir.monotone import Step, inverse, simplified
-from rejoinder.ir.nodes import Call, Column, Literal
-from rejoinder.ir.operators import coalesce, is_not_null, is_null, least, when
-from rejoinder.ir.scalar_operation import ScalarOperation
 from rejoinder.plan.blocks.normal_form import Block, Normalized
 from rejoinder.plan.join.block_bounds import Steps, slack_of, tightest
 from rejoinder.plan.time.bound_hints import condition_edit

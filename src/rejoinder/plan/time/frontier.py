@@ -23,10 +23,10 @@ from itertools import permutations, product
 import pyarrow as pa
 
 from rejoinder.ir.catalog import Source
-from rejoinder.ir.expression import Expression, column
+from rejoinder.ir.expressions.expression import Expression, column
+from rejoinder.ir.expressions.monotone import simplified
 from rejoinder.ir.identities import UNIT, RelationId, is_on_time, source_of
 from rejoinder.ir.logical import Predicate
-from rejoinder.ir.monotone import simplified
 from rejoinder.plan.blocks.lineage import sources_of
 from rejoinder.plan.blocks.normal_form import Block, Derived, Input
 from rejoinder.plan.join.block_bounds import Distances, Steps, all_bounds, looser

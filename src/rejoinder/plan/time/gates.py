@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from rejoinder.errors import InvalidSql
 from rejoinder.ir.catalog import Source
-from rejoinder.ir.expression import Expression
+from rejoinder.ir.expressions.expression import Expression
 from rejoinder.ir.identities import PendingRows, RelationId, ViewRows, source_of
 from rejoinder.ir.logical import EMIT_AT, Emission, Predicate
 from rejoinder.plan.blocks.lineage import origins, origins_of, versions_of

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from rejoinder.ir.expression import Expression
+from rejoinder.ir.expressions.expression import Expression
+from rejoinder.ir.expressions.monotone import Monotone, shift, simplified
 from rejoinder.ir.identities import RelationId, ViewRows, is_on_time, source_of
 from rejoinder.ir.logical import EMIT_AT, GATE
-from rejoinder.ir.monotone import Monotone, shift, simplified
 from rejoinder.plan.blocks.normal_form import Block, Derived
 from rejoinder.plan.join.block_bounds import tightest
 from rejoinder.plan.join.join_graph import input_of

@@ -13,9 +13,9 @@ import pyarrow as pa
 
 from rejoinder.errors import Unsupported
 from rejoinder.ir.catalog import Source
-from rejoinder.ir.expression import Expression
+from rejoinder.ir.expressions.expression import Expression
+from rejoinder.ir.expressions.nodes import Or
 from rejoinder.ir.identities import RelationId, all_rows
-from rejoinder.ir.nodes import Or
 from rejoinder.plan.blocks.normal_form import Block, Derived, Normalized
 from rejoinder.plan.physical.arrangement import Arrangement
 from rejoinder.plan.physical.retention_bound import Retention, RetentionBound

@@ -7,9 +7,9 @@ from datetime import datetime, timedelta
 import pyarrow as pa
 
 from rejoinder.ir.catalog import Source
-from rejoinder.ir.expression import Expression, conjunction
-from rejoinder.ir.nodes import Column, Literal
-from rejoinder.ir.operators import compared
+from rejoinder.ir.expressions.expression import Expression, conjunction
+from rejoinder.ir.expressions.nodes import Column, Literal
+from rejoinder.ir.expressions.operators import compared
 
 _EPOCH = datetime(1970, 1, 1)
 _DAY = 86_400_000_000

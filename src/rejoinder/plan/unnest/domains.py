@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from rejoinder.ir.expression import Expression, column
+from rejoinder.ir.expressions.expression import Expression, column
+from rejoinder.ir.expressions.operators import NULL_SAFE, compared
 from rejoinder.ir.logical import Bound, Distinct, Filter, Join, Node, Predicate, Project
-from rejoinder.ir.operators import NULL_SAFE, compared
 from rejoinder.plan.blocks.normal_form import inlined
 from rejoinder.plan.unnest.tree_columns import columns_of
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
-from rejoinder.ir.expression import Expression, column, renamed
+from rejoinder.ir.expressions.expression import Expression, column, renamed
 from rejoinder.ir.logical import Filter, Join, Node, Predicate, Project
 from rejoinder.plan.unnest.domains import domain_of, linked, same
 from rejoinder.plan.unnest.pulled import Pulled, padded

@@ -11,9 +11,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from rejoinder.ir.expression import Expression, substitute
+from rejoinder.ir.expressions.expression import Expression, substitute
+from rejoinder.ir.expressions.nodes import Call
 from rejoinder.ir.logical import Filter, Join, Node, Project
-from rejoinder.ir.nodes import Call
 from rejoinder.plan.blocks.padding import value_on_nulls
 from rejoinder.plan.unnest.tree_columns import Types, columns_of
 

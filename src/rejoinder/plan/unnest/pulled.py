@@ -7,9 +7,9 @@ from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 
-from rejoinder.ir.expression import Expression, column, literal, renamed, substitute
+from rejoinder.ir.expressions.expression import Expression, column, literal, renamed, substitute
+from rejoinder.ir.expressions.operators import when
 from rejoinder.ir.logical import Node, Predicate, Project
-from rejoinder.ir.operators import when
 from rejoinder.plan.blocks.normal_form import rewritten
 from rejoinder.plan.blocks.padding import value_on_nulls
 from rejoinder.plan.unnest.tree_columns import columns_of, identity

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pyarrow as pa
 
-from rejoinder.ir.expression import Expression, column, renamed
+from rejoinder.ir.expressions.expression import Expression, column, renamed
 from rejoinder.ir.logical import (
     Aggregate,
     Arrival,

@@ -26,7 +26,8 @@ from dataclasses import replace
 import pyarrow as pa
 
 from rejoinder.errors import Unsupported
-from rejoinder.ir.expression import Expression, column, literal
+from rejoinder.ir.expressions.expression import Expression, column, literal
+from rejoinder.ir.expressions.operators import coalesce
 from rejoinder.ir.identities import column_id
 from rejoinder.ir.logical import (
     Aggregate,
@@ -44,7 +45,6 @@ from rejoinder.ir.logical import (
     Validity,
     WindowCalls,
 )
-from rejoinder.ir.operators import coalesce
 from rejoinder.plan.unnest.domains import linked, same
 from rejoinder.plan.unnest.links import Links
 from rejoinder.plan.unnest.null_rejection import strengthened

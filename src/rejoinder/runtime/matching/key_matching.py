@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from rejoinder.errors import LimitReached
-from rejoinder.ir.expression import Expression
+from rejoinder.ir.expressions.expression import Expression
 from rejoinder.kernels.arrow.columns import (
     DIFF,
     ERROR,

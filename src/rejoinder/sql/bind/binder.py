@@ -16,7 +16,7 @@ from sqlglot import exp
 from rejoinder.errors import InvalidSql, TypeMismatch, Unsupported
 from rejoinder.host.caps import cap_reached, caps
 from rejoinder.ir.catalog import Catalog, Source, View
-from rejoinder.ir.expression import Expression, column
+from rejoinder.ir.expressions.expression import Expression, column
 from rejoinder.ir.identities import side_output
 from rejoinder.ir.logical import Distinct, Emission, Filter, Node, Project, Query, Scan, Window
 from rejoinder.plan.operations.set_operations import SET_OPERATIONS
@@ -34,7 +34,7 @@ from rejoinder.sql.bind.emit_clause import (
     take_emit_time,
     with_emit_time,
 )
-from rejoinder.sql.bind.group_by import bind_groups, is_grouped
+from rejoinder.sql.bind.groups.group_by import bind_groups, is_grouped
 from rejoinder.sql.bind.query_parser import parse_query
 from rejoinder.sql.bind.relations.arrival_joins import is_at_arrival, refuse_changing
 from rejoinder.sql.bind.relations.as_of_joins import event_time_of, has_version

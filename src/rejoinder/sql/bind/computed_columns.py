@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from rejoinder.errors import InvalidSql, PlanningError, Unsupported
 from rejoinder.ir.catalog import Source
-from rejoinder.ir.expression import Expression
+from rejoinder.ir.expressions.expression import Expression
 from rejoinder.sql.bind.scope import Column, Scope
 from rejoinder.sql.functions.expression_compiler import compile_expression
 from rejoinder.sql.parse.clauses import refuse_subqueries

@@ -24,7 +24,7 @@ from sqlglot.tokenizer_core import Token, TokenType
 
 from rejoinder.errors import InvalidSql, PlanningError, TypeMismatch, Unsupported
 from rejoinder.ir.logical import EMIT_AT, Emission, Policy, Query, after
-from rejoinder.sql.bind.aggregate_functions import aggregates_in
+from rejoinder.sql.bind.groups.aggregate_functions import aggregates_in
 from rejoinder.sql.bind.scope import Scope
 from rejoinder.sql.parse.clauses import text_of
 from rejoinder.sql.parse.dialect import SparkSql

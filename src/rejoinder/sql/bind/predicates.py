@@ -10,8 +10,8 @@ import pyarrow as pa
 from sqlglot import exp
 
 from rejoinder.errors import TypeMismatch
-from rejoinder.ir import nodes, operators
-from rejoinder.ir.expression import Expression
+from rejoinder.ir.expressions import nodes, operators
+from rejoinder.ir.expressions.expression import Expression
 from rejoinder.ir.identities import column_id
 from rejoinder.ir.logical import Predicate
 from rejoinder.sql.bind.conjuncts import conjuncts, implied

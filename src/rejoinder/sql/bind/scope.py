@@ -9,7 +9,7 @@ import pyarrow as pa
 from sqlglot import exp
 
 from rejoinder.errors import AmbiguousName, InvalidSql, UnknownName, near_misses
-from rejoinder.ir import nodes
+from rejoinder.ir.expressions import nodes
 from rejoinder.ir.logical import Node
 from rejoinder.sql.functions.time.windows import ColumnBounds
 from rejoinder.sql.parse.foreign_names import foreign_column

@@ -14,7 +14,7 @@ import pyarrow as pa
 from sqlglot import exp
 
 from rejoinder.errors import TypeMismatch
-from rejoinder.ir.expression import column
+from rejoinder.ir.expressions.expression import column
 from rejoinder.ir.identities import column_id
 from rejoinder.ir.logical import Project, Query, SetOperation
 from rejoinder.sql.bind.predicates import converted

@@ -13,11 +13,11 @@ from collections.abc import Iterator
 from sqlglot import exp
 
 from rejoinder.errors import Unsupported
-from rejoinder.ir.expression import Expression, column
+from rejoinder.ir.expressions.expression import Expression, column
+from rejoinder.ir.expressions.nodes import Call
+from rejoinder.ir.expressions.operators import is_not_null, shifted
+from rejoinder.ir.expressions.scalar_operation import ScalarOperation
 from rejoinder.ir.logical import Current, Filter, Node, Predicate, Project
-from rejoinder.ir.nodes import Call
-from rejoinder.ir.operators import is_not_null, shifted
-from rejoinder.ir.scalar_operation import ScalarOperation
 from rejoinder.sql.bind.conjuncts import conjuncts
 from rejoinder.sql.bind.predicates import coerced
 from rejoinder.sql.bind.scope import Scope

@@ -21,11 +21,11 @@ import pyarrow as pa
 from sqlglot import exp
 
 from rejoinder.errors import PlanningError
-from rejoinder.ir.expression import Expression
+from rejoinder.ir.expressions.expression import Expression
+from rejoinder.ir.expressions.monotone import shift
+from rejoinder.ir.expressions.nodes import Cast
 from rejoinder.ir.identities import column_id
 from rejoinder.ir.logical import Bound, bound_between
-from rejoinder.ir.monotone import shift
-from rejoinder.ir.nodes import Cast
 from rejoinder.sql.functions.expression_compiler import Scope, compile_expression
 from rejoinder.sql.types import spark_types
 from rejoinder.sql.types.interval_literals import MICROS, interval_of

@@ -18,10 +18,10 @@ from dataclasses import KW_ONLY, dataclass
 import pyarrow as pa
 from sqlglot import exp
 
-from rejoinder.ir import operators
-from rejoinder.ir.expression import Expression, column
+from rejoinder.ir.expressions import operators
+from rejoinder.ir.expressions.expression import Expression, column
+from rejoinder.ir.expressions.nodes import And, Literal
 from rejoinder.ir.logical import Call, Function
-from rejoinder.ir.nodes import And, Literal
 from rejoinder.sql.parse.clauses import text_of
 from rejoinder.sql.types import spark_types
 from rejoinder.sql.types.casts import coerce

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pyarrow as pa
 from sqlglot import exp
 
-from rejoinder.ir.monotone import Step
-from rejoinder.ir.scalar_operation import MonotoneArgument
+from rejoinder.ir.expressions.monotone import Step
+from rejoinder.ir.expressions.scalar_operation import MonotoneArgument
 from rejoinder.sql.functions.scalar_function import ScalarFunction, arguments
 from rejoinder.sql.types import spark_types
 from rejoinder.sql.types.casts import coerce

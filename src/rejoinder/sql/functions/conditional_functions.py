@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import pyarrow as pa
 from sqlglot import exp
 
-from rejoinder.ir import operators
+from rejoinder.ir.expressions import operators
 from rejoinder.sql.functions.logic import equal, together, truth
 from rejoinder.sql.functions.scalar_function import ScalarFunction, arguments
 from rejoinder.sql.functions.time import windows

@@ -14,8 +14,8 @@ import pyarrow as pa
 from sqlglot import exp
 
 from rejoinder import errors
-from rejoinder.ir import nodes
-from rejoinder.ir.expression import Expression
+from rejoinder.ir.expressions import nodes
+from rejoinder.ir.expressions.expression import Expression
 from rejoinder.ir.logical import Window
 from rejoinder.sql.functions import nested_functions, output_names
 from rejoinder.sql.functions.function_registry import BY_CLASS, BY_NAME

@@ -8,8 +8,8 @@ import pyarrow as pa
 from sqlglot import exp
 
 from rejoinder import errors
-from rejoinder.ir import nodes, operators
-from rejoinder.ir.operators import NULL_SAFE
+from rejoinder.ir.expressions import nodes, operators
+from rejoinder.ir.expressions.operators import NULL_SAFE
 from rejoinder.sql.functions.scalar_function import ScalarFunction
 from rejoinder.sql.functions.time import windows
 from rejoinder.sql.types import spark_types

@@ -14,7 +14,7 @@ from typing import Any
 import pyarrow as pa
 from sqlglot import exp
 
-from rejoinder.ir.scalar_operation import Evaluation, MonotoneArgument, Nulls
+from rejoinder.ir.expressions.scalar_operation import Evaluation, MonotoneArgument, Nulls
 from rejoinder.sql.types.terms import Compiler, Term, call, mismatch, only
 
 NodeCompiler = Callable[[Compiler, exp.Expr], Term]

@@ -8,7 +8,7 @@ import pyarrow as pa
 from sqlglot import exp
 
 from rejoinder import errors
-from rejoinder.ir import nodes
+from rejoinder.ir.expressions import nodes
 from rejoinder.sql.types import spark_types
 from rejoinder.sql.types.datetime_literals import parse_date, parse_timestamp
 from rejoinder.sql.types.literals import constant

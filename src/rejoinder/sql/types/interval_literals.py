@@ -14,8 +14,8 @@ from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
 from rejoinder import errors
-from rejoinder.ir.monotone import Step
-from rejoinder.ir.scalar_operation import MonotoneArgument
+from rejoinder.ir.expressions.monotone import Step
+from rejoinder.ir.expressions.scalar_operation import MonotoneArgument
 from rejoinder.sql.parse.clauses import text_of
 from rejoinder.sql.parse.dialect import SparkSql
 from rejoinder.sql.types import spark_types

@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 from sqlglot import exp
 
-from rejoinder.ir import nodes
+from rejoinder.ir.expressions import nodes
 from rejoinder.sql.types import spark_types
 from rejoinder.sql.types.terms import NULL, Compiler, Term, only, refuse
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pyarrow as pa
 
-from rejoinder.ir import nodes, operators
+from rejoinder.ir.expressions import nodes, operators
 from rejoinder.sql.types.terms import Term, call, evaluated_once
 
 

@@ -10,9 +10,9 @@ import pyarrow as pa
 from sqlglot import exp
 
 from rejoinder import errors
-from rejoinder.ir import nodes
-from rejoinder.ir.nodes import Node
-from rejoinder.ir.scalar_operation import Evaluation, MonotoneArgument, Nulls, Option, ScalarOperation
+from rejoinder.ir.expressions import nodes
+from rejoinder.ir.expressions.nodes import Node
+from rejoinder.ir.expressions.scalar_operation import Evaluation, MonotoneArgument, Nulls, Option, ScalarOperation
 from rejoinder.kernels.duckdb.functions.function_templates import RENDERINGS
 from rejoinder.sql.parse.clauses import text_of
 

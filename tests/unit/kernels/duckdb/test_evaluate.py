@@ -13,9 +13,9 @@ import pyarrow as pa
 import pytest
 
 from rejoinder import errors
-from rejoinder.ir import nodes
-from rejoinder.ir.expression import Expression, column, conjunction
-from rejoinder.ir.operators import compared, is_not_null, is_null
+from rejoinder.ir.expressions import nodes
+from rejoinder.ir.expressions.expression import Expression, column, conjunction
+from rejoinder.ir.expressions.operators import compared, is_not_null, is_null
 from rejoinder.kernels.duckdb import duckdb_session, evaluate
 from rejoinder.kernels.duckdb.duckdb_words import quoted
 from rejoinder.kernels.duckdb.evaluate import filter_project, infer_types, project, select_rows

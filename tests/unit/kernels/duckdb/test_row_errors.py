@@ -7,7 +7,7 @@ from dataclasses import replace
 import pyarrow as pa
 import pytest
 
-from rejoinder.ir.expression import Expression, column, conjunction
+from rejoinder.ir.expressions.expression import Expression, column, conjunction
 from rejoinder.kernels.arrow.columns import DIFF, ERROR, contiguous
 from rejoinder.kernels.duckdb.row_errors import (
     SAMPLED,

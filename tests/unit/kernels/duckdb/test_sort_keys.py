@@ -11,7 +11,7 @@ import pytest
 
 from rejoinder.ir.window_calls import SortColumn
 from rejoinder.kernels.duckdb.evaluate import project
-from rejoinder.plan.operations.row_order import sort_key
+from rejoinder.plan.operations.ordered.row_order import sort_key
 
 
 def keys(values: list[Any], kind: pa.DataType, order: SortColumn) -> list[bytes]:

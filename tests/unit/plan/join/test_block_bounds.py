@@ -8,7 +8,7 @@ import duckdb
 import pytest
 
 from rejoinder.ir.catalog import Catalog
-from rejoinder.ir.monotone import apply_steps
+from rejoinder.ir.expressions.monotone import apply_steps
 from rejoinder.kernels.duckdb.render import duckdb_text
 from rejoinder.plan.join.block_bounds import all_bounds
 from rejoinder.plan.normalize import normalize

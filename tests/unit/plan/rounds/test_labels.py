@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 
 from rejoinder.ir.catalog import Catalog
-from rejoinder.ir.expression import column
+from rejoinder.ir.expressions.expression import column
 from rejoinder.ir.identities import DerivedRows, PendingRows, RelationId, SourceRows
 from rejoinder.kernels.duckdb.text_expression import text_expression
 from rejoinder.plan.blocks.normal_form import Derived

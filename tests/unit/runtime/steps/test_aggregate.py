@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from rejoinder.errors import EvaluationError
-from rejoinder.ir.expression import column
+from rejoinder.ir.expressions.expression import column
 from rejoinder.ir.identities import DerivedRows, OperationInput
 from rejoinder.kernels.arrow.columns import DIFF, HASH
 from rejoinder.plan.blocks.accumulators import Accumulator

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rejoinder.ir.expression import column
+from rejoinder.ir.expressions.expression import column
 from rejoinder.ir.identities import DerivedRows, OperationInput
 from rejoinder.kernels.arrow.columns import DIFF
 from rejoinder.plan.physical.arrangement import Arrangement, Key

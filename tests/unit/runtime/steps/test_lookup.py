@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rejoinder.ir.expression import column
+from rejoinder.ir.expressions.expression import column
 from rejoinder.kernels.arrow.hashing import _M1, _M2, NULL_HASH
 from rejoinder.kernels.duckdb.text_expression import text_expression
 from rejoinder.plan.physical.join_steps import Lookup

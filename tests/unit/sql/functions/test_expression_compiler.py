@@ -10,9 +10,9 @@ import sqlglot
 from sqlglot import Dialect, exp
 
 from rejoinder import errors
-from rejoinder.ir.comparisons import Comparison
-from rejoinder.ir.expression import Expression
-from rejoinder.ir.nodes import Let
+from rejoinder.ir.expressions.comparisons import Comparison
+from rejoinder.ir.expressions.expression import Expression
+from rejoinder.ir.expressions.nodes import Let
 from rejoinder.kernels.duckdb.evaluate import infer_types, project, select_rows
 from rejoinder.kernels.duckdb.render import duckdb_text, render
 from rejoinder.sql.functions.expression_compiler import compile_expression, output_name

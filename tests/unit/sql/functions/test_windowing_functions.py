@@ -10,7 +10,7 @@ import pytest
 from rejoinder.errors import InvalidSql, PlanningError, TypeMismatch, Unsupported
 from rejoinder.ir import logical
 from rejoinder.ir.catalog import Catalog
-from rejoinder.ir.expression import Expression
+from rejoinder.ir.expressions.expression import Expression
 from rejoinder.kernels.duckdb.render import duckdb_text
 from rejoinder.sql.bind.binder import bind
 from rejoinder.sql.statements.statement_parser import CreateSource, parse_statements

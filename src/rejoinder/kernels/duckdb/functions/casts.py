@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from rejoinder.ir.cast_rules import has_uncertain_digits, is_total
-from rejoinder.ir.nodes import Cast
+from rejoinder.ir.expressions.cast_rules import has_uncertain_digits, is_total
+from rejoinder.ir.expressions.nodes import Cast
 from rejoinder.ir.type_names import spark_name
 from rejoinder.kernels.duckdb.duckdb_types import duckdb_type
 from rejoinder.kernels.duckdb.duckdb_words import text_literal

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rejoinder.ir.nodes import Call, Cast
+from rejoinder.ir.expressions.nodes import Call, Cast
 from rejoinder.kernels.duckdb.functions import (
     arithmetic,
     datetime_patterns,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rejoinder.ir.nodes import Call
+from rejoinder.ir.expressions.nodes import Call
 from rejoinder.kernels.duckdb.functions.templates import Rendering
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from rejoinder.ir.nodes import Call
+from rejoinder.ir.expressions.nodes import Call
 from rejoinder.kernels.duckdb.functions.templates import Rendering, failing, listed, places
 
 SEVERAL_ROWS = "a scalar subquery has more than one row"

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pyarrow as pa
 
-from rejoinder.ir.nodes import Call
+from rejoinder.ir.expressions.nodes import Call
 from rejoinder.kernels.duckdb.duckdb_types import duckdb_type
 from rejoinder.kernels.duckdb.functions.parts.decimal_text import decimal_digits
 from rejoinder.kernels.duckdb.functions.templates import Rendering, listed

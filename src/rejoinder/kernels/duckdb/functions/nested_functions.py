@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from rejoinder.ir.nodes import Call
+from rejoinder.ir.expressions.nodes import Call
 from rejoinder.kernels.duckdb.duckdb_words import text_literal
 from rejoinder.kernels.duckdb.functions.templates import Rendering, failing, listed
 

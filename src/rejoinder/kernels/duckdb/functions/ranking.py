@@ -6,7 +6,7 @@ values is a prefix. State on disk depends on these bytes, and `tests/unit/kernel
 
 from __future__ import annotations
 
-from rejoinder.ir.nodes import Call
+from rejoinder.ir.expressions.nodes import Call
 from rejoinder.kernels.duckdb.functions.templates import Rendering
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable
 
-from rejoinder.ir.nodes import Call
+from rejoinder.ir.expressions.nodes import Call
 from rejoinder.kernels.duckdb.duckdb_words import once
 
 Rendering = str | Callable[[Call], str]

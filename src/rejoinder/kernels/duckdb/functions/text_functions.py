@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pyarrow as pa
 
-from rejoinder.ir.nodes import Call, Literal
+from rejoinder.ir.expressions.nodes import Call, Literal
 from rejoinder.kernels.duckdb.functions.parts import letter_case
 from rejoinder.kernels.duckdb.functions.templates import Rendering, failing, listed, places
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import pyarrow as pa
 
-from rejoinder.ir.nodes import Call
+from rejoinder.ir.expressions.nodes import Call
 from rejoinder.kernels.duckdb.functions.templates import Rendering
 
 MAX_COUNT = (1 << 62) - 1

@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from rejoinder.ir.expression import column
+from rejoinder.ir.expressions.expression import column
 from rejoinder.kernels.arrow.columns import DIFF, ERROR, HASH, contiguous, diffs, hashes, replaced, take
 from rejoinder.kernels.arrow.groups import group_rows
 from rejoinder.kernels.duckdb.evaluate import filter_project

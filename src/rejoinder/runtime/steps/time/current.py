@@ -16,7 +16,7 @@ from rejoinder.kernels.arrow.columns import DIFF, HASH, Int64, contiguous, diffs
 from rejoinder.kernels.arrow.consolidate import consolidate
 from rejoinder.kernels.arrow.hashing import Mask
 from rejoinder.kernels.arrow.ordered import GREATEST, LEAST, as_column, bounds_of
-from rejoinder.plan.operations.current_rows import LEAVES
+from rejoinder.plan.operations.time.current_rows import LEAVES
 from rejoinder.plan.physical.steps import Current
 from rejoinder.runtime.steps.time.hold import keep_pending
 from rejoinder.runtime.task import Task, partition_hashes

@@ -21,9 +21,9 @@ from sqlglot import exp
 
 from rejoinder.errors import InvalidSql, TypeMismatch, Unsupported
 from rejoinder.ir.catalog import Source, View
-from rejoinder.ir.expression import Expression, column
+from rejoinder.ir.expressions.expression import Expression, column
+from rejoinder.ir.expressions.operators import compared
 from rejoinder.ir.logical import Node, Predicate, Project, Validity
-from rejoinder.ir.operators import compared
 from rejoinder.sql.bind.relations.arrival_joins import is_at_arrival
 from rejoinder.sql.bind.scope import Scope, Side
 from rejoinder.sql.functions.expression_compiler import compile_expression

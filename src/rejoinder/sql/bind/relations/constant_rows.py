@@ -12,8 +12,8 @@ from collections.abc import Iterator
 from sqlglot import exp
 
 from rejoinder.errors import InvalidSql
-from rejoinder.ir import nodes
-from rejoinder.ir.expression import Expression
+from rejoinder.ir.expressions import nodes
+from rejoinder.ir.expressions.expression import Expression
 from rejoinder.ir.identities import UNIT
 from rejoinder.ir.logical import Expand, Node, Query, Scan
 from rejoinder.plan.blocks.accumulators import UNIT_SCHEMA

@@ -15,7 +15,7 @@ import pyarrow as pa
 from sqlglot import exp
 
 from rejoinder.errors import InvalidSql, TypeMismatch
-from rejoinder.ir.expression import column
+from rejoinder.ir.expressions.expression import column
 from rejoinder.ir.logical import Latest, Query, Records
 from rejoinder.plan.blocks.normal_form import RECORDED
 from rejoinder.sql.bind.scope import Scope

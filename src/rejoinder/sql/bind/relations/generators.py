@@ -20,8 +20,8 @@ import pyarrow as pa
 from sqlglot import exp
 
 from rejoinder.errors import InvalidSql, PlanningError, Unsupported
-from rejoinder.ir import nodes
-from rejoinder.ir.expression import Expression
+from rejoinder.ir.expressions import nodes
+from rejoinder.ir.expressions.expression import Expression
 from rejoinder.ir.identities import ColumnId, column_id
 from rejoinder.ir.logical import Expand, Node, Project
 from rejoinder.sql.bind.scope import Column, Scope

@@ -18,9 +18,9 @@ import pyarrow as pa
 from sqlglot import exp
 
 from rejoinder.errors import InvalidSql, TypeMismatch, UnknownName, Unsupported
-from rejoinder.ir.expression import Expression, column
+from rejoinder.ir.expressions.expression import Expression, column
+from rejoinder.ir.expressions.operators import coalesce
 from rejoinder.ir.logical import Arrival, Join, JoinKind, Predicate, Project
-from rejoinder.ir.operators import coalesce
 from rejoinder.sql.bind.predicates import bind_condition, coerced, equal
 from rejoinder.sql.bind.relations.arrival_joins import at_arrival, is_at_arrival
 from rejoinder.sql.bind.relations.as_of_joins import as_of, is_as_of

@@ -23,14 +23,14 @@ from collections.abc import Iterator, Sequence
 from sqlglot import exp
 
 from rejoinder.errors import InvalidSql, TypeMismatch, Unsupported
-from rejoinder.ir import nodes
-from rejoinder.ir.expression import Expression, column
+from rejoinder.ir.expressions import nodes
+from rejoinder.ir.expressions.expression import Expression, column
+from rejoinder.ir.expressions.nodes import Or
+from rejoinder.ir.expressions.operators import is_not_null
 from rejoinder.ir.identities import ColumnId, column_id
 from rejoinder.ir.logical import Expand, Filter, Node, Predicate, Project, Query
-from rejoinder.ir.nodes import Or
-from rejoinder.ir.operators import is_not_null
-from rejoinder.sql.bind.aggregate_functions import aggregates_in
-from rejoinder.sql.bind.group_by import bind_groups
+from rejoinder.sql.bind.groups.aggregate_functions import aggregates_in
+from rejoinder.sql.bind.groups.group_by import bind_groups
 from rejoinder.sql.bind.relations.generators import field_at, list_of_rows
 from rejoinder.sql.bind.scope import Column, Scope
 from rejoinder.sql.functions.expression_compiler import compile_expression

@@ -14,10 +14,10 @@ from collections.abc import Iterator, Sequence
 from sqlglot import exp
 
 from rejoinder.errors import UnknownName
-from rejoinder.ir.expression import Expression
+from rejoinder.ir.expressions.expression import Expression
+from rejoinder.ir.expressions.operators import is_not_null
 from rejoinder.ir.identities import ColumnId, column_id
 from rejoinder.ir.logical import Expand, Filter, Node, Predicate
-from rejoinder.ir.operators import is_not_null
 from rejoinder.sql.bind.scope import Column, Scope
 from rejoinder.sql.functions.expression_compiler import compile_expression, hop_starts
 from rejoinder.sql.functions.time.windowing_functions import hops_in, times_that_must_be_known

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING
 from sqlglot import exp
 
 from rejoinder.errors import InvalidSql, Unsupported, near_misses
-from rejoinder.ir.expression import column
+from rejoinder.ir.expressions.expression import column
 from rejoinder.ir.logical import Filter, Node, Project, Query, Scan, Window
 from rejoinder.sql.bind.relations.conversions import FORMS as CONVERSIONS
 from rejoinder.sql.bind.relations.conversions import converted, relation_of

@@ -8,7 +8,7 @@ from sqlglot import exp
 
 from rejoinder.errors import TypeMismatch
 from rejoinder.ir.logical import Query
-from rejoinder.sql.bind.group_by import is_grouped
+from rejoinder.sql.bind.groups.group_by import is_grouped
 from rejoinder.sql.bind.scope import Scope
 from rejoinder.sql.bind.subqueries.subquery_forms import SubqueryForm
 

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
-from rejoinder.ir.expression import Expression
+from rejoinder.ir.expressions.expression import Expression
 from rejoinder.ir.logical import Filter, Join, Node, Predicate
 from rejoinder.sql.bind.conjuncts import conjuncts
 from rejoinder.sql.bind.predicates import bind_conjunct, is_null

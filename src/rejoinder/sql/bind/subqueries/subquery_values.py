@@ -18,11 +18,11 @@ import pyarrow as pa
 from sqlglot import exp
 
 from rejoinder.errors import Unsupported
-from rejoinder.ir.expression import Expression, column, literal
+from rejoinder.ir.expressions.expression import Expression, column, literal
+from rejoinder.ir.expressions.operators import at_most_one, is_not_null
 from rejoinder.ir.logical import Aggregate, AtMostOne, Distinct, Filter, Join, Node, Predicate, Project, Query
-from rejoinder.ir.operators import at_most_one, is_not_null
 from rejoinder.plan.unnest.tree_columns import columns_of, identity
-from rejoinder.sql.bind.aggregate_functions import aggregates_in
+from rejoinder.sql.bind.groups.aggregate_functions import aggregates_in
 from rejoinder.sql.bind.scope import Column, Scope
 from rejoinder.sql.bind.subqueries.bound_subquery import bind_subquery
 from rejoinder.sql.bind.subqueries.subquery_forms import SubqueryForm, has_subquery, read_form

@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING
 from sqlglot import exp
 
 from rejoinder.errors import TypeMismatch, Unsupported
-from rejoinder.ir import nodes, operators
-from rejoinder.ir.expression import Expression, column
+from rejoinder.ir.expressions import nodes, operators
+from rejoinder.ir.expressions.expression import Expression, column
 from rejoinder.ir.logical import Aggregate, Call, Distinct, Filter, Function, Predicate, Project, Query
 from rejoinder.sql.bind.predicates import equal
 from rejoinder.sql.bind.scope import Column

@@ -14,9 +14,9 @@ import pyarrow as pa
 from sqlglot import exp
 
 from rejoinder.errors import InvalidSql, TypeMismatch
-from rejoinder.ir.expression import Expression, column
+from rejoinder.ir.expressions.expression import Expression, column
+from rejoinder.ir.expressions.operators import NULL_SAFE, compared
 from rejoinder.ir.logical import Aggregate, Call, Join, Node, Predicate, Project, WindowCalls
-from rejoinder.ir.operators import NULL_SAFE, compared
 from rejoinder.ir.window_calls import SortColumn, WindowCall
 from rejoinder.sql.bind.predicates import bind_condition
 from rejoinder.sql.bind.scope import Column, Scope

@@ -14,11 +14,11 @@ import pyarrow as pa
 from sqlglot import exp
 
 from rejoinder.errors import InvalidSql
-from rejoinder.ir.expression import Expression, column
+from rejoinder.ir.expressions.expression import Expression, column
+from rejoinder.ir.expressions.operators import coalesce
 from rejoinder.ir.logical import Call
-from rejoinder.ir.operators import coalesce
 from rejoinder.ir.window_calls import TO_ROW, Frame, WindowCall, WindowFunction
-from rejoinder.sql.bind.aggregate_functions import bind_call, is_aggregate, read_call
+from rejoinder.sql.bind.groups.aggregate_functions import bind_call, is_aggregate, read_call
 from rejoinder.sql.bind.predicates import converted
 from rejoinder.sql.bind.scope import Scope
 from rejoinder.sql.bind.windows.window_frames import FrameBounds, constant

@@ -6,8 +6,8 @@ import pyarrow as pa
 from sqlglot import exp
 
 from rejoinder import errors
-from rejoinder.ir.monotone import Step, floor
-from rejoinder.ir.scalar_operation import MonotoneArgument
+from rejoinder.ir.expressions.monotone import Step, floor
+from rejoinder.ir.expressions.scalar_operation import MonotoneArgument
 from rejoinder.sql.functions.scalar_function import ScalarFunction
 from rejoinder.sql.types import spark_types
 from rejoinder.sql.types.casts import cast, coerce

@@ -10,7 +10,7 @@ import pyarrow as pa
 from sqlglot import exp
 
 from rejoinder import errors
-from rejoinder.ir.scalar_operation import MonotoneArgument
+from rejoinder.ir.expressions.scalar_operation import MonotoneArgument
 from rejoinder.kernels.duckdb.functions.windowing_functions import MAX_COUNT
 from rejoinder.sql.parse.clauses import text_of
 from rejoinder.sql.types import spark_types

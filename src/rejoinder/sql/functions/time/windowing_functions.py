@@ -14,9 +14,9 @@ import pyarrow as pa
 from sqlglot import exp
 
 from rejoinder import errors
-from rejoinder.ir import nodes, operators
-from rejoinder.ir.monotone import floor, shift
-from rejoinder.ir.scalar_operation import MonotoneArgument
+from rejoinder.ir.expressions import nodes, operators
+from rejoinder.ir.expressions.monotone import floor, shift
+from rejoinder.ir.expressions.scalar_operation import MonotoneArgument
 from rejoinder.sql.functions.scalar_function import ScalarFunction
 from rejoinder.sql.functions.time.window_times import read_length, read_time
 from rejoinder.sql.functions.time.windows import bounds_of, is_window, pack

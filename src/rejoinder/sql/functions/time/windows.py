@@ -15,10 +15,10 @@ import pyarrow as pa
 from sqlglot import exp
 
 from rejoinder import errors
-from rejoinder.ir import nodes, operators
-from rejoinder.ir.expression import Expression
-from rejoinder.ir.monotone import shift
-from rejoinder.ir.scalar_operation import MonotoneArgument
+from rejoinder.ir.expressions import nodes, operators
+from rejoinder.ir.expressions.expression import Expression
+from rejoinder.ir.expressions.monotone import shift
+from rejoinder.ir.expressions.scalar_operation import MonotoneArgument
 from rejoinder.sql.types import spark_types
 from rejoinder.sql.types.terms import Bounds, Compiler, Term, call
 

@@ -9,9 +9,9 @@ import pyarrow as pa
 from sqlglot import exp
 
 from rejoinder.errors import InvalidSql, PlanningError, TypeMismatch, Unsupported
-from rejoinder.ir.expression import Expression
-from rejoinder.sql.bind.aggregate_functions import aggregates_in
-from rejoinder.sql.bind.grouping_sets import GroupingSets, bind_grouping, bind_sets, has_sets
+from rejoinder.ir.expressions.expression import Expression
+from rejoinder.sql.bind.groups.aggregate_functions import aggregates_in
+from rejoinder.sql.bind.groups.grouping_sets import GroupingSets, bind_grouping, bind_sets, has_sets
 from rejoinder.sql.bind.scope import Scope
 from rejoinder.sql.functions.expression_compiler import (
     compile_expression,

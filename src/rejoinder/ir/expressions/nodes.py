@@ -16,9 +16,9 @@ from typing import Any, ClassVar
 
 import pyarrow as pa
 
-from rejoinder.ir.cast_rules import cast_can_fail, cast_makes_null, cast_monotone
-from rejoinder.ir.monotone import Monotone
-from rejoinder.ir.scalar_operation import MonotoneArgument, ScalarOperation
+from rejoinder.ir.expressions.cast_rules import cast_can_fail, cast_makes_null, cast_monotone
+from rejoinder.ir.expressions.monotone import Monotone
+from rejoinder.ir.expressions.scalar_operation import MonotoneArgument, ScalarOperation
 
 
 class Node:

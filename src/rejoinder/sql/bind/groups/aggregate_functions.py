@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from rejoinder.errors import InvalidSql
-from rejoinder.ir.expression import Expression
+from rejoinder.ir.expressions.expression import Expression
 from rejoinder.sql.bind.windows.window_syntax import operands
 from rejoinder.sql.functions.aggregates import (
     AGGREGATES,

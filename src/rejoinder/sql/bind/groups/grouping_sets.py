@@ -23,10 +23,10 @@ from sqlglot import exp
 
 from rejoinder.errors import InvalidSql, Unsupported
 from rejoinder.host.caps import cap_reached, caps
-from rejoinder.ir import nodes
-from rejoinder.ir.expression import Expression, column
+from rejoinder.ir.expressions import nodes
+from rejoinder.ir.expressions.expression import Expression, column
+from rejoinder.ir.expressions.operators import when
 from rejoinder.ir.logical import Expand, Node
-from rejoinder.ir.operators import when
 from rejoinder.sql.parse.clauses import text_of
 from rejoinder.sql.types import spark_types
 from rejoinder.sql.types.terms import Term, call

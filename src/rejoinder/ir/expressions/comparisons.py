@@ -7,7 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from rejoinder.ir.nodes import And, Call, Column, Literal, Node
+from rejoinder.ir.expressions.nodes import And, Call, Column, Literal, Node
 
 _FORWARD = {"=": "equal", "<>": "not_equal", "<": "less", "<=": "less_equal", ">": "greater", ">=": "greater_equal"}
 _BACKWARD = {"=": "=", "<>": "<>", "<": ">", "<=": ">=", ">": "<", ">=": "<="}

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from rejoinder.ir.monotone import Step
+from rejoinder.ir.expressions.monotone import Step
 
 Evaluation = Literal["in turn", "from the right", "all", "lazy"]
 """Which arguments Spark evaluates for a row.

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from rejoinder.ir.nodes import Call, Column, Literal, Node, Variable, literal_identity, walk
+from rejoinder.ir.expressions.nodes import Call, Column, Literal, Node, Variable, literal_identity, walk
 
 
 @lru_cache(maxsize=4096)

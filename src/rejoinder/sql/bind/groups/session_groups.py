@@ -13,11 +13,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from rejoinder.ir import nodes
-from rejoinder.ir.expression import Expression, column
+from rejoinder.ir.expressions import nodes
+from rejoinder.ir.expressions.expression import Expression, column
+from rejoinder.ir.expressions.operators import is_not_null, shifted
 from rejoinder.ir.logical import Aggregate, Call, Filter, Node, Predicate, Project, Session
-from rejoinder.ir.operators import is_not_null, shifted
-from rejoinder.sql.bind.distinct_aggregates import aggregate_of
+from rejoinder.sql.bind.groups.distinct_aggregates import aggregate_of
 from rejoinder.sql.functions.aggregates import Primitive
 from rejoinder.sql.functions.time.windows import ColumnBounds
 

@@ -18,15 +18,15 @@ import pyarrow as pa
 from sqlglot import exp
 
 from rejoinder.errors import InvalidSql, PlanningError, Unsupported
-from rejoinder.ir import nodes as expressions
-from rejoinder.ir.expression import Expression, column, substitute
+from rejoinder.ir.expressions import nodes as expressions
+from rejoinder.ir.expressions.expression import Expression, column, substitute
 from rejoinder.ir.logical import Aggregate, Call, Node, Project, Validity
-from rejoinder.sql.bind.aggregate_functions import Aggregated, aggregates_in, bind_call, is_aggregate, read_call
-from rejoinder.sql.bind.distinct_aggregates import aggregate_of
-from rejoinder.sql.bind.group_keys import GroupKey, GroupKeys, marked, unaliased, window_name
-from rejoinder.sql.bind.grouping_sets import is_grouping
+from rejoinder.sql.bind.groups.aggregate_functions import Aggregated, aggregates_in, bind_call, is_aggregate, read_call
+from rejoinder.sql.bind.groups.distinct_aggregates import aggregate_of
+from rejoinder.sql.bind.groups.group_keys import GroupKey, GroupKeys, marked, unaliased, window_name
+from rejoinder.sql.bind.groups.grouping_sets import is_grouping
+from rejoinder.sql.bind.groups.session_groups import group_sessions, moved_by
 from rejoinder.sql.bind.scope import Column, Scope
-from rejoinder.sql.bind.session_groups import group_sessions, moved_by
 from rejoinder.sql.bind.windows.window_syntax import with_operands
 from rejoinder.sql.functions import output_names
 from rejoinder.sql.functions.aggregates import Primitive

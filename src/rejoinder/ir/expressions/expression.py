@@ -9,10 +9,10 @@ from typing import Any
 
 import pyarrow as pa
 
-from rejoinder.ir import nodes
-from rejoinder.ir.comparisons import Comparison, comparisons_of
-from rejoinder.ir.monotone import Monotone
-from rejoinder.ir.nodes import Node
+from rejoinder.ir.expressions import nodes
+from rejoinder.ir.expressions.comparisons import Comparison, comparisons_of
+from rejoinder.ir.expressions.monotone import Monotone
+from rejoinder.ir.expressions.nodes import Node
 
 
 @dataclass(frozen=True)

@@ -8,12 +8,12 @@ import pickle
 import pyarrow as pa
 import pytest
 
-from rejoinder.ir.comparisons import Comparison
-from rejoinder.ir.expression import Expression, column, conjunction, literal, renamed, substitute
-from rejoinder.ir.monotone import Monotone, Step
-from rejoinder.ir.nodes import And, Call, Cast, Node, Or
-from rejoinder.ir.operators import compared, is_null, shifted
-from rejoinder.ir.scalar_operation import MonotoneArgument, ScalarOperation
+from rejoinder.ir.expressions.comparisons import Comparison
+from rejoinder.ir.expressions.expression import Expression, column, conjunction, literal, renamed, substitute
+from rejoinder.ir.expressions.monotone import Monotone, Step
+from rejoinder.ir.expressions.nodes import And, Call, Cast, Node, Or
+from rejoinder.ir.expressions.operators import compared, is_null, shifted
+from rejoinder.ir.expressions.scalar_operation import MonotoneArgument, ScalarOperation
 from rejoinder.kernels.duckdb.render import DEEP, duckdb_text, render
 
 INT = pa.int64()

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from rejoinder.ir import logical
-from rejoinder.ir.expression import column
+from rejoinder.ir.expressions.expression import column
 from rejoinder.ir.identities import RelationId
 from rejoinder.plan.blocks.normal_form import Block, Derived, derive, selected
 from rejoinder.plan.operations.operation import Operation, OwnState

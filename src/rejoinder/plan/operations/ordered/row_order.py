@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from rejoinder.ir.expression import Expression, column
-from rejoinder.ir.nodes import Call, Column
-from rejoinder.ir.scalar_operation import ScalarOperation
+from rejoinder.ir.expressions.expression import Expression, column
+from rejoinder.ir.expressions.nodes import Call, Column
+from rejoinder.ir.expressions.scalar_operation import ScalarOperation
 from rejoinder.ir.window_calls import SortColumn, WindowCall
 from rejoinder.plan.operations.operation import StateText
 from rejoinder.plan.physical.arrangement import Key

@@ -10,11 +10,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from rejoinder.ir.expression import Expression
+from rejoinder.ir.expressions.expression import Expression
 from rejoinder.ir.window_calls import WindowCall
 from rejoinder.plan.blocks.normal_form import Block, Derived
 from rejoinder.plan.operations.operation import Operation, OwnState, StateText
-from rejoinder.plan.operations.row_order import RowOrder, described_calls, expiring_partition
+from rejoinder.plan.operations.ordered.row_order import RowOrder, described_calls, expiring_partition
 from rejoinder.plan.physical import window_steps
 from rejoinder.plan.physical.arrangement import Arrangement
 from rejoinder.plan.physical.fragments import Fragment, Rounds

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from rejoinder.ir import logical
-from rejoinder.ir.expression import column
+from rejoinder.ir.expressions.expression import column
 from rejoinder.ir.identities import PendingRows, RelationId
 from rejoinder.ir.logical import EMIT_AT
 from rejoinder.plan.blocks.normal_form import Block, Derived, derive, selected

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rejoinder.ir.monotone import Monotone, Step, apply_steps, floor, inverse, shift, simplified
+from rejoinder.ir.expressions.monotone import Monotone, Step, apply_steps, floor, inverse, shift, simplified
 
 CASES = {
     "a time": (),

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 import pyarrow as pa
 
-from rejoinder.ir.monotone import Step
-from rejoinder.ir.nodes import Call, Case, Node
-from rejoinder.ir.scalar_operation import MonotoneArgument, ScalarOperation
+from rejoinder.ir.expressions.monotone import Step
+from rejoinder.ir.expressions.nodes import Call, Case, Node
+from rejoinder.ir.expressions.scalar_operation import MonotoneArgument, ScalarOperation
 
 NULL_SAFE = "IS NOT DISTINCT FROM"
 _IS_NULL = ScalarOperation("IS NULL", evaluation="all", nulls="never")

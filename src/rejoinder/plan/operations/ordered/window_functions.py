@@ -13,16 +13,16 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from rejoinder.ir import logical
-from rejoinder.ir.expression import Expression, substitute
+from rejoinder.ir.expressions.expression import Expression, substitute
+from rejoinder.ir.expressions.nodes import Call
+from rejoinder.ir.expressions.scalar_operation import ScalarOperation
 from rejoinder.ir.identities import RelationId
-from rejoinder.ir.nodes import Call
-from rejoinder.ir.scalar_operation import ScalarOperation
 from rejoinder.ir.window_calls import SortColumn, WindowCall
 from rejoinder.kernels.windows.slices import COPY, ORDER
 from rejoinder.plan.blocks.normal_form import Block, Derived, derive, selected
-from rejoinder.plan.operations.first_rows import FirstRows
 from rejoinder.plan.operations.operation import Operation, OwnState, StateText
-from rejoinder.plan.operations.row_order import RowOrder, described_calls, expiring_partition, sort_key
+from rejoinder.plan.operations.ordered.first_rows import FirstRows
+from rejoinder.plan.operations.ordered.row_order import RowOrder, described_calls, expiring_partition, sort_key
 from rejoinder.plan.physical.arrangement import Arrangement
 from rejoinder.plan.physical.fragments import Fragment, Rounds
 from rejoinder.plan.physical.window_steps import Window, result_schema

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from rejoinder.ir.monotone import Step
-from rejoinder.ir.scalar_operation import MonotoneArgument
+from rejoinder.ir.expressions.monotone import Step
+from rejoinder.ir.expressions.scalar_operation import MonotoneArgument
 
 _DAY = 86_400_000_000
 _CERTAIN_DIGITS = 16

@@ -16,10 +16,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from rejoinder.ir import operators
-from rejoinder.ir.expression import Expression, column, literal
+from rejoinder.ir.expressions import operators
+from rejoinder.ir.expressions.expression import Expression, column, literal
+from rejoinder.ir.expressions.nodes import And, Literal
 from rejoinder.ir.logical import Aggregate, Distinct, Node, Project, SetOperation
-from rejoinder.ir.nodes import And, Literal
 from rejoinder.sql.functions.aggregates import Primitive
 from rejoinder.sql.types import spark_types
 

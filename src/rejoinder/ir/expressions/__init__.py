@@ -1,0 +1,1 @@
+"""Scalar expressions: the tree, what its calls guarantee, and what follows from its shape."""

@@ -1,0 +1,1 @@
+"""Operations on ordered partitions: window functions and the first rows."""

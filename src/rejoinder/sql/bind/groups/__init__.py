@@ -1,0 +1,1 @@
+"""GROUP BY: keys, grouping sets, sessions, aggregates."""

@@ -16,7 +16,7 @@ from rejoinder.ir.logical import Query
 from rejoinder.plan.join.fan_out import Statistics
 from rejoinder.plan.physical.dataflow import Dataflow
 from rejoinder.plan.planning import Plan, Planning
-from rejoinder.sql.bind.binder import bind_view
+from rejoinder.sql.bind.bind_query import bind_view
 from rejoinder.sql.bind.computed_columns import with_expressions
 from rejoinder.sql.parse.text_caps import with_stack
 

@@ -10,7 +10,7 @@ from rejoinder import planner
 from rejoinder.ir.catalog import Catalog, View
 from rejoinder.plan.join.fan_out import Statistics
 from rejoinder.plan.planning import Plan
-from rejoinder.sql.bind import binder
+from rejoinder.sql.bind import bind_query
 
 _plans: dict[tuple[Any, ...], Plan] = {}
 _queries: dict[tuple[Any, ...], Any] = {}
@@ -28,10 +28,10 @@ def plan(catalog: Catalog, statistics: Mapping[str, Statistics]) -> Plan:
 
 
 def bind_view(view: View, catalog: Catalog, kept: Collection[str] = ()) -> Any:
-    """`binder.bind_view`, remembered."""
+    """`bind_query.bind_view`, remembered."""
     key = (view.name, view.query, _text(catalog), tuple(kept))
     if key not in _queries:
-        _queries[key] = binder.bind_view(view, catalog, kept)
+        _queries[key] = bind_query.bind_view(view, catalog, kept)
     return _queries[key]
 
 

@@ -27,7 +27,7 @@ from rejoinder.ir.catalog import Sink, View
 from rejoinder.plan.operations.side_outputs import readable
 from rejoinder.plan.time.unique_keys import is_unique
 from rejoinder.secret_options import is_reference, scrubbed
-from rejoinder.sql.bind.binder import bind_view
+from rejoinder.sql.bind.bind_query import bind_view
 from rejoinder.state.reading.changelog_reader import changelog_refs
 from rejoinder.state.sink_progress import Delivered, write_progress
 

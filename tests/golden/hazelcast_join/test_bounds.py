@@ -14,7 +14,7 @@ from rejoinder.ir.catalog import Catalog
 from rejoinder.ir.logical import Filter, Join, Node, Predicate, Project
 from rejoinder.plan.join.block_bounds import all_bounds, direct_bounds, slack_of
 from rejoinder.plan.normalize import normalize
-from rejoinder.sql.bind.binder import bind
+from rejoinder.sql.bind.bind_query import bind
 from rejoinder.sql.statements.statement_parser import CreateSource, parse_statements
 
 DATA = Path(__file__).parent.parent / "data" / "hazelcast_join" / "bounds.yaml"

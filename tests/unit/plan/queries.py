@@ -10,7 +10,7 @@ from rejoinder.plan.join.fan_out import Statistics
 from rejoinder.plan.normalize import normalize
 from rejoinder.plan.planning import Plan
 from rejoinder.planner import plan
-from rejoinder.sql.bind.binder import bind
+from rejoinder.sql.bind.bind_query import bind
 
 COLUMNS = {"a": "k x s", "b": "k y s", "c": "k z s", "d": "k w s"}
 CATALOG = Catalog(

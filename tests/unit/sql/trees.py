@@ -7,7 +7,7 @@ import pyarrow as pa
 from rejoinder.ir.catalog import Catalog, Source
 from rejoinder.ir.logical import Filter, Join, Node, Predicate, Project, Scan
 from rejoinder.kernels.duckdb.render import duckdb_text
-from rejoinder.sql.bind.binder import bind
+from rejoinder.sql.bind.bind_query import bind
 
 
 def source(name: str, **columns: pa.DataType) -> Source:

@@ -16,7 +16,7 @@ from rejoinder.api.relations.named_rows import Rows
 from rejoinder.api.relations.selection import refuse_other_home
 from rejoinder.errors import InvalidSql, TypeMismatch, Unsupported
 from rejoinder.ir.logical import Query
-from rejoinder.sql.bind.binder import bind
+from rejoinder.sql.bind.bind_query import bind
 from rejoinder.sql.statements.query_text import name_text as quoted
 from rejoinder.sql.statements.query_text import qualified
 from rejoinder.sql.types.spark_types import spark_name

@@ -17,7 +17,7 @@ from rejoinder.engine.definitions.definition_statements import has_same
 from rejoinder.errors import InvalidSql
 from rejoinder.ir.catalog import Catalog
 from rejoinder.plan.operations.side_outputs import readable
-from rejoinder.sql.bind.binder import bind
+from rejoinder.sql.bind.bind_query import bind
 from rejoinder.sql.statements.query_text import name_text as quoted
 from rejoinder.sql.statements.query_text import whole_relation
 from rejoinder.sql.statements.statement_parser import CreateSink, CreateView

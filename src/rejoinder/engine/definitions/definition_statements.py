@@ -15,7 +15,8 @@ from rejoinder.ir.catalog import Catalog, Index, Kind, Sink, Source, View
 from rejoinder.ir.identities import owner_of
 from rejoinder.plan.operations.side_outputs import readable
 from rejoinder.secret_options import redacted
-from rejoinder.sql.bind.binder import Binder, bind, bind_view
+from rejoinder.sql.bind.bind_query import bind, bind_view
+from rejoinder.sql.bind.binder import Binder
 from rejoinder.sql.bind.emit_clause import defers_emission
 from rejoinder.sql.definitions.source_timing import TIMING
 from rejoinder.sql.parse.clauses import refuse_duplicate_names, refuse_reserved

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from rejoinder.errors import UnknownName
 from rejoinder.ir.catalog import Catalog, Index, Sink, Source, View
 from rejoinder.ir.identities import owner_of
-from rejoinder.sql.bind.binder import bind_view
+from rejoinder.sql.bind.bind_query import bind_view
 from rejoinder.sql.statements.query_text import named_relations
 
 Defined = Source | View | Index | Sink

@@ -20,7 +20,7 @@ from rejoinder.kernels.arrow.sorting import rank_values
 from rejoinder.planner import plan
 from rejoinder.runtime.bucket_rounds import EpochWork, Setting
 from rejoinder.runtime.task import Clock
-from rejoinder.sql.bind.binder import bind
+from rejoinder.sql.bind.bind_query import bind
 from rejoinder.sql.parse.clauses import refuse_duplicate_names, refuse_reserved
 from rejoinder.sql.parse.text_caps import with_stack
 from rejoinder.sql.statements.query_text import whole_relation

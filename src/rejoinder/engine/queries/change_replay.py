@@ -28,7 +28,7 @@ from rejoinder.ir.splits import RowsSplit, split_batch
 from rejoinder.kernels.arrow.columns import DIFF, EPOCH, numbers, replaced, take, without
 from rejoinder.kernels.arrow.scatter import encode
 from rejoinder.plan.operations.side_outputs import find_side_output, takes_every_row
-from rejoinder.sql.bind.binder import bind
+from rejoinder.sql.bind.bind_query import bind
 from rejoinder.sql.bind.emit_clause import split_emission
 from rejoinder.sql.parse.clauses import refuse_duplicate_names, refuse_reserved
 from rejoinder.sql.statements.query_text import named_relations, whole_relation

@@ -20,7 +20,7 @@ from rejoinder.kernels.arrow.ordered import LEAST, as_column
 from rejoinder.plan.operations.side_outputs import readable
 from rejoinder.plan.physical.arrangement import Arrangement
 from rejoinder.planner import plan
-from rejoinder.sql.bind.binder import bind
+from rejoinder.sql.bind.bind_query import bind
 from rejoinder.sql.parse.text_caps import with_stack
 from rejoinder.sql.types.spark_types import spark_name
 from rejoinder.watermarks.formula import value_of

@@ -5,7 +5,7 @@ It refuses what is not supported, with a pointer into the text, so that nothing 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from itertools import count
@@ -18,21 +18,14 @@ from rejoinder.host.caps import cap_reached, caps
 from rejoinder.ir.catalog import Catalog, Source, View
 from rejoinder.ir.expressions.expression import Expression, column
 from rejoinder.ir.identities import side_output
-from rejoinder.ir.logical import Distinct, Emission, Filter, Node, Project, Query, Scan, Window
+from rejoinder.ir.logical import Distinct, Filter, Node, Project, Query, Scan, Window
 from rejoinder.plan.operations.set_operations import SET_OPERATIONS
 from rejoinder.plan.operations.side_outputs import readable
-from rejoinder.plan.unnest.unnesting import unnest
 from rejoinder.sql.bind.column_lists import with_column_names, with_item_names
 from rejoinder.sql.bind.emit_clause import (
-    Clause,
     defers_emission,
     emits_final,
-    groups_by_window,
-    interval_microseconds,
     resolve_emit_time,
-    split_emission,
-    take_emit_time,
-    with_emit_time,
 )
 from rejoinder.sql.bind.groups.group_by import bind_groups, is_grouped
 from rejoinder.sql.bind.query_parser import parse_query
@@ -72,44 +65,6 @@ from rejoinder.sql.parse.clauses import (
     text_of,
 )
 from rejoinder.sql.parse.foreign_spellings import foreign_relation
-from rejoinder.sql.parse.text_caps import with_stack
-
-
-def bind(
-    text: str, catalog: Catalog, kept: Collection[str] = (), *, names: Sequence[str] = (), relation: str = ""
-) -> Query:
-    """Bind a query. Views in `kept` are scanned; other views are inlined.
-
-    `names` is the column list of the `relation` that the query defines. Raises a `PlanningError` that quotes the name
-    and shows its place in the text.
-    """
-    texts = [text, *(view.query for view in catalog.views)]
-    return with_stack(texts, _bound, text, catalog, kept, names, relation)
-
-
-def _bound(text: str, catalog: Catalog, kept: Collection[str], names: Sequence[str], relation: str) -> Query:
-    binder = Binder(catalog, frozenset(kept))
-    _, clause = split_emission(text)
-    node = with_item_names(parse_query(text), names)
-    query = with_column_names(_with_emission(binder, node, clause), names, relation)
-    return replace(query, root=unnest(query.root, binder.numbers)) if binder.has_subqueries else query
-
-
-def bind_view(view: View, catalog: Catalog, kept: Collection[str] = ()) -> Query:
-    """Bind the query of a view, with its column list. Raises a `PlanningError`."""
-    return bind(view.query, catalog, kept, names=view.names, relation=view.name)
-
-
-def _with_emission(binder: Binder, node: exp.Query, clause: Clause | None) -> Query:
-    binder.is_final = clause is not None and clause.policy == "final"
-    if clause is None or clause.policy == "changes":
-        return binder.query(node, {})
-    if clause.policy == "every":
-        return replace(binder.query(node, {}), emission=Emission("every", interval_microseconds(clause)))
-    if clause.policy == "final" and not groups_by_window(node):
-        return replace(binder.query(node, {}), emission=Emission("final"))
-    return take_emit_time(binder.query(with_emit_time(node, clause), {}), clause)
-
 
 Ctes = Mapping[str, "_Cte"]
 

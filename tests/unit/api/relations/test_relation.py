@@ -11,7 +11,7 @@ import rejoinder as rj
 from rejoinder.api.relations.relation import Relation
 from rejoinder.errors import InvalidSql, Unsupported
 from rejoinder.ir.logical import ArrivalKind
-from rejoinder.sql.bind.binder import bind
+from rejoinder.sql.bind.bind_query import bind
 from rejoinder.testing import Driver
 from tests.unit.sql.trees import CATALOG, tree
 

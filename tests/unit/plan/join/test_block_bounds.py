@@ -12,7 +12,7 @@ from rejoinder.ir.expressions.monotone import apply_steps
 from rejoinder.kernels.duckdb.render import duckdb_text
 from rejoinder.plan.join.block_bounds import all_bounds
 from rejoinder.plan.normalize import normalize
-from rejoinder.sql.bind.binder import bind
+from rejoinder.sql.bind.bind_query import bind
 from rejoinder.sql.statements.statement_parser import CreateSource, parse_statements
 from rejoinder.testing import Driver
 

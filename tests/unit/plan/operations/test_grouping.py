@@ -12,7 +12,7 @@ from rejoinder.plan.physical.steps import Aggregate
 from rejoinder.plan.schedule.hydration import Hydration
 from rejoinder.plan.schedule.retained_relations import Holdings
 from rejoinder.planner import plan
-from rejoinder.sql.bind.binder import bind
+from rejoinder.sql.bind.bind_query import bind
 
 SCHEMA = pa.schema([("k", pa.int64()), ("x", pa.int64()), ("f", pa.float64())])
 SOURCES = (

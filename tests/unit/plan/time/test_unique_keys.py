@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from rejoinder.plan.time.unique_keys import is_unique
-from rejoinder.sql.bind.binder import bind
+from rejoinder.sql.bind.bind_query import bind
 from rejoinder.testing import Driver
 
 PROVEN = {

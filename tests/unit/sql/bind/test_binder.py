@@ -7,7 +7,7 @@ import pytest
 
 from rejoinder.errors import AmbiguousName, InvalidSql, RejoinderError, TypeMismatch, UnknownName, Unsupported
 from rejoinder.ir.catalog import Catalog, Source
-from rejoinder.sql.bind.binder import bind
+from rejoinder.sql.bind.bind_query import bind
 from rejoinder.testing import Driver
 
 

@@ -12,7 +12,7 @@ from rejoinder.ir import logical
 from rejoinder.ir.catalog import Catalog
 from rejoinder.ir.expressions.expression import Expression
 from rejoinder.kernels.duckdb.render import duckdb_text
-from rejoinder.sql.bind.binder import bind
+from rejoinder.sql.bind.bind_query import bind
 from rejoinder.sql.statements.statement_parser import CreateSource, parse_statements
 from rejoinder.sql.types.spark_types import spark_name
 from rejoinder.testing import Driver

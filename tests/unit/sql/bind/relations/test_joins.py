@@ -6,7 +6,7 @@ import pytest
 
 from rejoinder.errors import AmbiguousName, InvalidSql, RejoinderError, TypeMismatch, UnknownName, Unsupported
 from rejoinder.kernels.duckdb.render import duckdb_text
-from rejoinder.sql.bind.binder import bind
+from rejoinder.sql.bind.bind_query import bind
 from tests.unit.sql.trees import CATALOG, join, tree
 
 ALL = "k x s t K z"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from rejoinder.errors import InvalidSql, Unsupported
-from rejoinder.sql.bind.binder import bind
+from rejoinder.sql.bind.bind_query import bind
 from tests.unit.sql.trees import CATALOG, tree
 
 

@@ -10,7 +10,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Sequence
-from datetime import date, datetime, timedelta
+from datetime import date, datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
 
@@ -331,3 +331,17 @@ def test_what_becomes_due_is_a_job_of_its_own_only_if_it_is_much(
     jobs = flow.spark.sparkContext.statusTracker().getJobIdsForGroup(str(query.runId))
     assert len(epochs) == 3 and (len(jobs) == 3 if is_little else len(jobs) > 3)
     assert {1, 0} <= {row["id"] for row in flow.arrow("v").to_pylist()}
+
+
+@pytest.mark.parametrize("most", [spark_executor.IN_PROCESS_ROWS, 0], ids=["in this process", "in a job"])
+def test_a_row_leaves_a_temporal_filter_without_further_input(
+    open_flow: OpenFlow, monkeypatch: pytest.MonkeyPatch, most: int
+) -> None:
+    monkeypatch.setattr(spark_executor, "IN_PROCESS_ROWS", most)
+    flow = open_flow()
+    flow.sql("CREATE STREAM events (id INT, ts TIMESTAMP)")
+    flow.sql("CREATE VIEW recent AS SELECT id FROM events WHERE ts > now() - INTERVAL 5 SECONDS")
+    flow.insert("events", [{"id": 1, "ts": datetime.now(timezone.utc) + timedelta(seconds=10)}])
+    flow.start()
+    wait_until(lambda: [epoch["rows_out"] for epoch in flow.progress] == [{"recent": 1}] * 2)
+    assert view(flow, "recent") == bag([])

@@ -99,16 +99,17 @@ class EpochWork:
         """Whether the caps of an epoch apply: the tasks read sources, and not for a hydration."""
         return not self.setting.hydrates and any(isinstance(scan, SourceScan) for scan in self.plan.scans.values())
 
-    def due_buckets(self) -> list[int]:
-        """Return the buckets in which rows enter or leave by the clock. Reads the spans of runs, no rows."""
-        due: set[int] = set()
+    def due_rows(self) -> dict[int, int]:
+        """Return the buckets in which rows enter or leave by the clock, with the rows of the runs to read for that."""
+        due: dict[int, int] = {}
         for step in self.plan.steps():
             if isinstance(step, Current) and not step.whole:
                 since, now = self.clock.emitted_up_to.get(step.pending.id, LEAST), self.clock.now
                 for bucket, spine in enumerate(self.before.get(step.pending.id, ())):
-                    if any(lies_in(ref, EMIT_AT, since, now) for ref in spine.refs):
-                        due.add(bucket)
-        return sorted(due)
+                    runs = [ref.rows for ref in spine.refs if lies_in(ref, EMIT_AT, since, now)]
+                    if runs:  # the rows of a part of a file are an estimate, which may be 0
+                        due[bucket] = due.get(bucket, 0) + sum(runs)
+        return due
 
     def close_others(self) -> None:
         """Unmap runs that are no longer part of the state."""
@@ -185,10 +186,10 @@ class ScanRound:
         if report.rows_in or report.emitted or report.signatures:
             yield exchange_batch([(0, REPORT, json.dumps(report.to_json()).encode())])
         # A bucket without exchange rows runs no steps, so those with rows that enter or leave get an empty report.
-        due = self.work.due_buckets()
+        due = self.work.due_rows()
         if due:
             nothing = json.dumps(Report().to_json()).encode()
-            yield exchange_batch([(bucket, REPORT, nothing) for bucket in due])
+            yield exchange_batch([(bucket, REPORT, nothing) for bucket in sorted(due)])
 
 
 def _report_signature(report: Report, source: Scan, split: Split, signature: str) -> None:

@@ -38,6 +38,8 @@ if TYPE_CHECKING:
 
 IN_PROCESS_ROWS = 1 << 18
 """Due changes up to this number of rows are emitted in this process: a Spark job costs more than so few rows."""
+CLOCK = "clock"
+"""A split of no source, for an epoch in which only the clock has advanced."""
 
 
 @dataclass(frozen=True)
@@ -124,7 +126,14 @@ class SparkExecutor:
     def run(self, work: EpochWork, splits: object) -> dict[int, Report]:
         """Run all rounds of an epoch."""
         frame = cast("DataFrame", splits)
-        return self._run(work, self._staged(frame, work.setting) if self._is_adaptive else frame)
+        reports = self._run(work, self._staged(frame, work.setting) if self._is_adaptive else frame)
+        due = work.due_rows()
+        if reports or not due:
+            return reports
+        # Without splits Spark runs no task, and nobody looked for the rows that enter or leave by the clock.
+        if sum(due.values()) <= IN_PROCESS_ROWS:
+            return LocalExecutor().run_listed(work, ())
+        return self._run(work, self._staged(listed_splits(self.session, [StateSplit(CLOCK)]), work.setting))
 
     def run_listed(self, work: EpochWork, splits: Sequence[Split]) -> dict[int, Report]:
         """Run all rounds on listed splits. A small number of due changes is emitted in this process."""

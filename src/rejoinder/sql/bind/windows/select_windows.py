@@ -59,6 +59,9 @@ class SelectWindows:
     def rewritten(self, node: exp.Select) -> exp.Select:
         """The SELECT on columns in the place of its window functions. Raises a `PlanningError`."""
         node = node.copy()
+        qualify = node.args.get("qualify")
+        if qualify is not None:
+            node.set("qualify", self._without_aliases(qualify, node.expressions))
         for item in list(node.expressions):
             if any(True for _ in windows_in(item)) and not isinstance(item, exp.Alias):
                 output_name(item, self.rows)  # raises: Spark's names of window functions are not supported
@@ -98,6 +101,22 @@ class SelectWindows:
         outputs = [(self._renamed(i), column(i, self.kinds[i])) for i in kept]
         outputs += [(f"{self.number}.v{at}", value) for at, (_, value) in enumerate(self.results.values())]
         return Project(root, tuple(outputs))
+
+    def _without_aliases(self, condition: exp.Expr, items: Sequence[exp.Expr]) -> exp.Expr:
+        """Replace names of the SELECT list by what they stand for; a column of that name comes first.
+
+        SELECT id, RANK() OVER (ORDER BY x) AS place FROM t QUALIFY place <= 3
+        SELECT id, RANK() OVER (ORDER BY x) AS place FROM t QUALIFY RANK() OVER (ORDER BY x) <= 3
+        """
+        named = {item.alias.lower(): item.this for item in items if isinstance(item, exp.Alias)}
+
+        def swap(part: exp.Expr) -> exp.Expr:
+            if not isinstance(part, exp.Column) or part.table or self.rows.knows(part):
+                return part
+            value = named.get(part.name.lower())
+            return part if value is None else exp.paren(value.copy())
+
+        return condition.transform(swap)
 
     def _rewritten(self, node: exp.Expr) -> exp.Expr:
         def swap(part: exp.Expr) -> exp.Expr:

@@ -54,7 +54,7 @@ test: need-java $(INSTALLED) ## Run the checks and all tests: 15 to 25 minutes o
 	@$(MAKE) --no-print-directory test-spark
 
 test-local: $(INSTALLED) ## Run the tests that need no Spark
-	$(BIN)/pytest -n 2 -m "not spark" tests/unit tests/features tests/oracle tests/golden tests/simulation tests/tpch
+	$(BIN)/pytest -n 2 -m "not spark" tests/unit tests/features tests/oracle tests/golden tests/simulation
 
 test-spark: need-java $(INSTALLED) ## Run the tests on Spark, and those that kill processes
 	$(BIN)/pytest -n 2 -m spark $(GROUPED) tests/spark tests/faults tests/golden

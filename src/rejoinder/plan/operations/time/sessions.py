@@ -126,7 +126,7 @@ class SessionGroups(Grouping):
 
     @property
     def text(self) -> str:
-        """Canonical text: a session that is over expires, other groups by the same keys do not."""
+        """Canonical text: a session that has ended expires, other groups by the same keys do not."""
         return f"{super().text}, sessions within {self.gap} by {self.last}"
 
     @property

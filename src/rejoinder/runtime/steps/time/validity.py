@@ -27,36 +27,22 @@ from rejoinder.kernels.arrow.ordered import (
     bounds_of,
     last_value,
     order_by_hash_and_value,
-    sorted_by_hash_and_value,
 )
 from rejoinder.plan.physical.steps import Validity
 from rejoinder.runtime.matching.range_matching import search_runs
-from rejoinder.runtime.task import Task, partition_hashes
+from rejoinder.runtime.steps.time.timed_change import timed_change
+from rejoinder.runtime.task import Task
 
 
 def validity(task: Task, step: Validity) -> None:
     """Run the step; the output carries `__hash` of the partition. An Arrange step maintains the arrangement."""
-    stream = task.streams.get(step.input)
-    if stream is None or not stream.num_rows:
-        return
-    if HASH not in stream.column_names:
-        stream = stream.append_column(HASH, pa.array(partition_hashes(stream, step.arrangement.key)[0]))
-    change = _change(stream, step)
-    if not change.num_rows:
+    change = timed_change(task, step.input, step.arrangement, step.arrangement.schema.names)
+    if change is None:
         return
     runs = [] if step.whole else task.runs(step.arrangement.id, after=False)
     result = _Ends(step, runs, change).change()
     if result.num_rows:
         task.streams[step.output] = result
-
-
-def _change(stream: pa.Table, step: Validity) -> pa.Table:
-    """Return the net change of the rows that have a time, sorted like a run."""
-    assert step.arrangement.order is not None
-    stream = replaced(stream, DIFF, diffs(stream)).select([*step.arrangement.schema.names, HASH, DIFF])
-    timed = np.asarray(stream.column(step.arrangement.order).is_valid())
-    stream = consolidate(stream if timed.all() else take(stream, np.flatnonzero(timed)))
-    return sorted_by_hash_and_value(stream, step.arrangement.order)
 
 
 @dataclass(frozen=True)

@@ -77,6 +77,9 @@ lock: $(VENV)/.uv ## Resolve the locks again; UPGRADE=1 takes the newest version
 	printf '%s\n' $(PATHWAY_LOCKED) | $(COMPILE) --output-file requirements-pathway.lock - > /dev/null
 	printf '%s\n' $(FLINK_LOCKED) | $(COMPILE) --output-file requirements-flink.lock - > /dev/null
 
+functions: $(INSTALLED) ## List the functions of Spark: which are supported, refused or missing, and the score
+	$(BIN)/python -m rejoinder.sql.functions.function_list --score
+
 bench: need-java $(INSTALLED) $(foreach peer,$(filter pathway flink,$(ENGINES)),.venv-$(peer)/.installed) ## Compare with other engines; WORKLOADS, ENGINES and N choose
 	WORKLOADS="$(WORKLOADS)" ENGINES="$(ENGINES)" N="$(N)" PATHWAY_PYTHON="$(CURDIR)/$(PATHWAY_VENV)/bin/python" \
 		FLINK_PYTHON="$(CURDIR)/$(FLINK_VENV)/bin/python" $(BIN)/python -m benchmarks

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -21,6 +22,8 @@ from rejoinder.kernels.duckdb.render import duckdb_text
 from rejoinder.sql.functions.expression_compiler import compile_expression, output_name
 from rejoinder.sql.parse.dialect import SparkSql
 from rejoinder.sql.types import spark_types
+from tests.spark.awkward_values import awkward_table
+from tests.spark.random_values import random_table
 
 FAILED = "FAILED"
 _PER_QUERY = 40
@@ -48,6 +51,36 @@ class TableScope:
         if column.table or column.name not in self._schema.names:
             raise errors.UnknownName(f"no column `{column.sql()}`")
         return column.name, self._schema.field(column.name).type
+
+
+def batch_session(spark: SparkSession) -> SparkSession:
+    """A session of its own on a JVM, with the tables `awkward` and `random_values`."""
+    session = spark.newSession()
+    session.conf.set("spark.sql.session.timeZone", "UTC")
+    # Shared between expressions, a part could fail for all that use it.
+    session.conf.set("spark.sql.subexpressionElimination.enabled", "false")
+    logging.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL)
+    _register(session, "awkward", awkward_table())
+    _register(session, "random_values", random_table())
+    return session
+
+
+def _register(session: SparkSession, name: str, table: pa.Table) -> None:
+    schema = ", ".join(f"`{field.name}` {spark_types.spark_name(field.type)}" for field in table.schema)
+    session.createDataFrame(table, schema=schema).createOrReplaceTempView(name)
+
+
+def differences(spark: Answer, ours: Answer) -> list[str]:
+    """What differs between two answers; empty if nothing does."""
+    if spark.refused or ours.refused:
+        return [f"refused by Spark: {spark.refused or 'no'}, by us: {ours.refused or 'no'}"]
+    found = []
+    if ours.name is not None and ours.name != spark.name:
+        found.append(f"named {ours.name}, by Spark {spark.name}")
+    if ours.type != spark.type:
+        found.append(f"type {ours.type}, by Spark {spark.type}")
+    rows = [row for row, (one, two) in enumerate(zip(ours.values, spark.values, strict=True)) if one != two]
+    return found + [f"row {row}: {ours.values[row]}, by Spark {spark.values[row]}" for row in rows[:3]]
 
 
 def our_answer(text: str, table: pa.Table) -> Answer:

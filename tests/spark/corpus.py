@@ -14,7 +14,7 @@ _CORPUS: dict[str, Any] = yaml.safe_load((Path(__file__).parent / "expressions.y
 _PLACE = re.compile(r"\{([a-z_]+)\}")
 
 
-def _expanded(templates: Iterable[str]) -> list[str]:
+def expanded(templates: Iterable[str]) -> list[str]:
     """Fill in every word for every `{name}`; a name that comes twice takes its words independently."""
     return [
         _filled(template, words)
@@ -28,11 +28,11 @@ def _filled(template: str, words: Iterable[str]) -> str:
     return _PLACE.sub(lambda _: next(remaining), template)
 
 
-LOUDER = _expanded(_CORPUS["louder"])
-REFUSED = _expanded(text for texts in _CORPUS["refused"].values() for text in texts)
-WRONG = _expanded(_CORPUS["wrong"])
+LOUDER = expanded(_CORPUS["louder"])
+REFUSED = expanded(text for texts in _CORPUS["refused"].values() for text in texts)
+WRONG = expanded(_CORPUS["wrong"])
 _EXCEPTED = {*LOUDER, *REFUSED}
 EQUAL = {
-    topic: [text for text in _expanded(templates) if text not in _EXCEPTED]
+    topic: [text for text in expanded(templates) if text not in _EXCEPTED]
     for topic, templates in _CORPUS["equal"].items()
 }

@@ -5,15 +5,11 @@ The corpus is `expressions.yaml`. What differs and cannot be mended is refused, 
 
 from __future__ import annotations
 
-import logging
-
-import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
-from rejoinder.sql.types import spark_types
 from tests.spark.awkward_values import awkward_table
-from tests.spark.conformance import FAILED, Answer, our_answer, spark_answers
+from tests.spark.conformance import FAILED, batch_session, differences, our_answer, spark_answers
 from tests.spark.corpus import EQUAL, LOUDER, REFUSED, WRONG
 from tests.spark.random_values import random_table
 
@@ -34,31 +30,7 @@ extract(second from t); unix_timestamp(t); cast(t as double); cast(cast(t as str
 @pytest.fixture(scope="module")
 def batch(spark: SparkSession) -> SparkSession:
     """A session of its own on the shared JVM, with the two tables."""
-    session = spark.newSession()
-    session.conf.set("spark.sql.session.timeZone", "UTC")
-    # Shared between expressions, a part could fail for all that use it.
-    session.conf.set("spark.sql.subexpressionElimination.enabled", "false")
-    logging.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL)
-    _register(session, "awkward", awkward_table())
-    _register(session, "random_values", random_table())
-    return session
-
-
-def _register(session: SparkSession, name: str, table: pa.Table) -> None:
-    schema = ", ".join(f"`{field.name}` {spark_types.spark_name(field.type)}" for field in table.schema)
-    session.createDataFrame(table, schema=schema).createOrReplaceTempView(name)
-
-
-def _differences(spark: Answer, ours: Answer) -> list[str]:
-    if spark.refused or ours.refused:
-        return [f"refused by Spark: {spark.refused or 'no'}, by us: {ours.refused or 'no'}"]
-    found = []
-    if ours.name is not None and ours.name != spark.name:
-        found.append(f"named {ours.name}, by Spark {spark.name}")
-    if ours.type != spark.type:
-        found.append(f"type {ours.type}, by Spark {spark.type}")
-    rows = [row for row, (one, two) in enumerate(zip(ours.values, spark.values, strict=True)) if one != two]
-    return found + [f"row {row}: {ours.values[row]}, by Spark {spark.values[row]}" for row in rows[:3]]
+    return batch_session(spark)
 
 
 @pytest.mark.parametrize("topic", EQUAL)
@@ -67,7 +39,7 @@ def test_answers_are_spark_s(batch: SparkSession, topic: str) -> None:
     answers = spark_answers(batch, "awkward", EQUAL[topic])
     differing = {}
     for text in EQUAL[topic]:
-        if found := _differences(answers[text], our_answer(text, table)):
+        if found := differences(answers[text], our_answer(text, table)):
             differing[text] = found
     assert differing == {}
 
@@ -76,7 +48,7 @@ def test_last_digits_are_spark_s(batch: SparkSession) -> None:
     texts = [text.strip() for text in _ON_RANDOM_VALUES.replace("\n", ";").split(";") if text.strip()]
     table = random_table()
     answers = spark_answers(batch, "random_values", texts)
-    differing = {text: found for text in texts if (found := _differences(answers[text], our_answer(text, table)))}
+    differing = {text: found for text in texts if (found := differences(answers[text], our_answer(text, table)))}
     assert differing == {}
 
 

@@ -17,8 +17,9 @@ from rejoinder import errors
 from rejoinder.ir.expressions import nodes
 from rejoinder.ir.expressions.expression import Expression
 from rejoinder.ir.logical import Window
-from rejoinder.sql.functions import nested_functions, output_names
+from rejoinder.sql.functions import output_names
 from rejoinder.sql.functions.function_registry import BY_CLASS, BY_NAME
+from rejoinder.sql.functions.nested import nested_functions
 from rejoinder.sql.functions.refusals import unsupported
 from rejoinder.sql.functions.time import windowing_functions, windows
 from rejoinder.sql.parse.clauses import text_of

@@ -1,6 +1,7 @@
-"""The page of the documentation that lists every function, generated from the registry.
+"""The page of the documentation that lists every function, generated from the registry, and the score.
 
 python -m rejoinder.sql.functions.function_list > docs/functions.md
+python -m rejoinder.sql.functions.function_list --score
 """
 
 from __future__ import annotations
@@ -9,14 +10,16 @@ import sys
 from collections.abc import Sequence
 
 from rejoinder.sql.functions.aggregates import AGGREGATES, AggregateFunction
-from rejoinder.sql.functions.function_registry import FAMILIES
+from rejoinder.sql.functions.function_registry import FAMILIES, SIGNATURES
+from rejoinder.sql.functions.refused_functions import REASONS, REFUSED, SPELLED, SPELLINGS
 from rejoinder.sql.functions.scalar_function import ScalarFunction
+from rejoinder.sql.functions.spark_names import SPARK_NAMES
 
 _HEAD = """# Functions
 
 Functions and operators of SQL, under the names that Spark gives them. Values, types, NULL and errors are Spark's
 (ANSI mode, time zone UTC). Every example is TRUE. A function that is not in this list is refused when the view is
-created, with a hint.
+created, with a hint. *Outside DuckDB* marks a function that Arrow and NumPy evaluate.
 
 This page is generated: `python -m rejoinder.sql.functions.function_list > docs/functions.md`.
 """
@@ -25,12 +28,43 @@ _AGGREGATES = """
 
 The examples are over three rows, with `x` = 1, 2 and NULL. Every aggregate takes `FILTER (WHERE condition)`.
 """
+_SPELLINGS = """
+## Other names of `pyspark.sql.functions`
+
+| name | in SQL |
+|---|---|
+"""
+_REFUSED = """
+## Not supported
+
+| names | reason | instead |
+|---|---|---|
+"""
 
 
 def markdown() -> str:
     """Return the page."""
     tables = (f"\n## {family}\n{_table(functions)}" for family, functions in FAMILIES.items())
-    return f"{_HEAD}{''.join(tables)}{_AGGREGATES}{_table(AGGREGATES)}"
+    spelled = "".join(f"| {_codes(spelling.names)} | {spelling.how} |\n" for spelling in SPELLINGS)
+    refused = "".join(f"| {_codes(entry.names)} | {entry.reason} | {entry.instead} |\n" for entry in REFUSED)
+    missing = f"\nNot supported yet: {_codes(sorted(score()['missing']))}.\n"
+    lists = f"{''.join(tables)}{_AGGREGATES}{_table(AGGREGATES)}"
+    return f"{_HEAD}{lists}{_SPELLINGS}{spelled}{_REFUSED}{refused}{missing}"
+
+
+def score() -> dict[str, set[str]]:
+    """The names of `pyspark.sql.functions` by status: supported, refused for a reason, or missing."""
+    supported = {name for name in SPARK_NAMES if name in SIGNATURES or name in SPELLED}
+    refused = {name for name in SPARK_NAMES - supported if name in REASONS}
+    return {"supported": supported, "refused": refused, "missing": set(SPARK_NAMES - supported - refused)}
+
+
+def score_text() -> str:
+    """The score as lines of text: a line for each name, then the totals."""
+    statuses = score()
+    lines = [f"{name:36} {status}" for status, names in statuses.items() for name in sorted(names)]
+    totals = ", ".join(f"{len(names)} {status}" for status, names in statuses.items())
+    return "\n".join([*sorted(lines), f"{len(SPARK_NAMES)} names: {totals}", ""])
 
 
 def _table(functions: Sequence[ScalarFunction | AggregateFunction]) -> str:
@@ -42,9 +76,13 @@ def _table(functions: Sequence[ScalarFunction | AggregateFunction]) -> str:
     return "\n".join(lines) + "\n"
 
 
+def _codes(names: Sequence[str]) -> str:
+    return ", ".join(map(_code, names))
+
+
 def _code(text: str) -> str:
     return f"`{text}`".replace("|", "\\|")
 
 
 if __name__ == "__main__":
-    sys.stdout.write(markdown())
+    sys.stdout.write(score_text() if "--score" in sys.argv else markdown())

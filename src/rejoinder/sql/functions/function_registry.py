@@ -6,18 +6,12 @@ import difflib
 
 from sqlglot import exp
 
-from rejoinder.sql.functions import (
-    arithmetic,
-    cast_functions,
-    conditional_functions,
-    logic,
-    math_functions,
-    nested_functions,
-    patterns,
-    text_functions,
-)
+from rejoinder.sql.functions import cast_functions, conditional_functions, logic
 from rejoinder.sql.functions.aggregates import AGGREGATES
+from rejoinder.sql.functions.nested import nested_functions
+from rejoinder.sql.functions.numbers import arithmetic, math_functions
 from rejoinder.sql.functions.scalar_function import ScalarFunction
+from rejoinder.sql.functions.text import patterns, text_functions
 from rejoinder.sql.functions.time import datetime_patterns, time_functions, windowing_functions
 
 FAMILIES: dict[str, tuple[ScalarFunction, ...]] = {

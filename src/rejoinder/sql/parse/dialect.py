@@ -6,6 +6,8 @@
 - ASOF JOIN has a MATCH_CONDITION; LEFT ASOF JOIN is ASOF LEFT JOIN.
 - TUMBLE, HOP, IMPOSE_ORDER and ENRICH take a relation: `TUMBLE(TABLE orders, DESCRIPTOR(ts), INTERVAL 1 MINUTE)`.
 - Flink's older TUMBLE_START, TUMBLE_END, HOP_START and HOP_END are WINDOW_START and WINDOW_END of a window.
+- A call of a function is read as it is written: `Anonymous` with name and arguments in order, for the registry of
+  functions to compile. sqlglot's own classes are used for aggregates and the functions in `_BY_CLASS` only.
 - EXPLAIN and SHOW are ordinary words, so that sqlglot tokenizes what follows them.
 """
 
@@ -21,7 +23,23 @@ from sqlglot.parsers.spark import SparkParser
 from sqlglot.tokenizer_core import Token, TokenType
 
 _TABLE_FUNCTIONS = ("CHANGES", "CUMULATE", "ENRICH", "HOP", "IMPOSE_ORDER", "LATEST", "SESSION", "TUMBLE")
-_ORDINARY_FUNCTIONS = ("DATE_FORMAT", "REGEXP_REPLACE")
+_CLASSES = """
+ABS ADD_MONTHS AND ANY_VALUE ARRAY ARRAYAGG ARRAY_AGG ARRAY_CONTAINS ARRAY_SIZE ASCII BIT_COUNT BOOLEAN CEIL CEILING
+CHARACTER_LENGTH CHARINDEX CHAR_LENGTH COALESCE COLLECT_LIST CONCAT CONCAT_WS CONTAINS COUNT CURDATE CURRENT_DATE
+CURRENT_TIME CURRENT_TIMESTAMP CURRENT_TIMEZONE CURRENT_USER DATE DATEADD DATEDIFF DATE_ADD DATE_DIFF
+DATE_FROM_UNIX_DATE DATE_SUB DATE_TRUNC DAY DAYOFMONTH DAYOFWEEK DAYOFYEAR DIV DOUBLE ELEMENT_AT ENDSWITH EXISTS
+EXPLODE EXPLODE_OUTER EXTRACT FIRST FIRST_VALUE FLOAT FLOOR FROM_UTC_TIMESTAMP GREATEST GROUPING GROUPING_ID HOUR IF
+IFNULL ILIKE INLINE INSERT INSTR INT ISNAN LAST LAST_DAY LAST_VALUE LCASE LEAST LEFT LEN LENGTH LIKE LOCATE LOWER
+LPAD LTRIM MAX MIN MINUTE MOD MONTH NAMED_STRUCT NULLIF NVL NVL2 OR POSEXPLODE POSEXPLODE_OUTER QUARTER RAND RANDN
+RANDOM REGEXP_EXTRACT REGEXP_LIKE REPEAT REPLACE REVERSE RIGHT RLIKE ROUND ROW_NUMBER RPAD RTRIM SECOND SIGN SIGNUM SIZE
+SPLIT_PART SQRT STACK STARTSWITH STRING STRUCT SUBSTR SUBSTRING TIMESTAMP TIMESTAMPADD TIMESTAMPDIFF TIMESTAMP_LTZ
+TIMESTAMP_NTZ TO_DATE TO_TIMESTAMP TO_UTC_TIMESTAMP TRANSLATE TRIM TRUNC UCASE UNIX_DATE UNIX_MICROS UNIX_MILLIS
+UNIX_SECONDS UNIX_TIMESTAMP UPPER UUID WEEKOFYEAR YEAR
+"""
+_BY_CLASS = frozenset(_CLASSES.split())
+"""Functions that are compiled from sqlglot's classes."""
+_BY_NAME = ("CHAR", "CHR", "DECODE", "INITCAP", "OVERLAY")
+"""Functions that sqlglot parses in a way of its own, which is not Spark's."""
 _AFTER_TABLE = (TokenType.L_PAREN, TokenType.VAR, TokenType.IDENTIFIER)
 
 
@@ -40,6 +58,11 @@ def _table_function(parser: Any) -> exp.Expr:
         parser._match(TokenType.COMMA)
     arguments += parser._parse_function_args(True)
     return exp.Anonymous(this=name, expressions=arguments)
+
+
+def _has_class(name: str, build: Callable[..., Any]) -> bool:
+    owner = getattr(build, "__self__", None)
+    return name in _BY_CLASS or (isinstance(owner, type) and issubclass(owner, exp.AggFunc))
 
 
 def _end_of_window(window: str, end: str) -> Callable[[list[exp.Expr]], exp.Expr]:
@@ -95,13 +118,12 @@ class SparkSql(Spark):
         # The binder refuses a missing ON.
         ADD_JOIN_ON_TRUE: ClassVar[bool] = False
         TERM: ClassVar[dict[TokenType, type[exp.Binary]]] = {**SparkParser.TERM, TokenType.DPIPE: exp.DPipe}
-        # sqlglot cannot print REGEXP_REPLACE with two arguments, and translates the pattern of DATE_FORMAT.
         FUNCTIONS: ClassVar[dict[str, Callable[..., Any]]] = {
-            **{name: build for name, build in SparkParser.FUNCTIONS.items() if name not in _ORDINARY_FUNCTIONS},
+            **{name: build for name, build in SparkParser.FUNCTIONS.items() if _has_class(name, build)},
             **{f"{name}_{end}": _end_of_window(name, end) for name in ("TUMBLE", "HOP") for end in ("START", "END")},
         }
         FUNCTION_PARSERS: ClassVar[dict[str, Callable[..., Any]]] = {
-            **SparkParser.FUNCTION_PARSERS,
+            **{name: parse for name, parse in SparkParser.FUNCTION_PARSERS.items() if name not in _BY_NAME},
             **dict.fromkeys(_TABLE_FUNCTIONS, _table_function),
         }
 

@@ -7,6 +7,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 import sqlglot
+from pyspark.sql import functions
 from sqlglot import exp
 
 from rejoinder.errors import UnknownName, Unsupported
@@ -14,9 +15,11 @@ from rejoinder.kernels.duckdb.evaluate import project
 from rejoinder.kernels.duckdb.functions.function_templates import RENDERINGS
 from rejoinder.sql.functions.aggregates import AGGREGATES, AggregateFunction, aggregate_of
 from rejoinder.sql.functions.expression_compiler import compile_expression
-from rejoinder.sql.functions.function_list import markdown
+from rejoinder.sql.functions.function_list import markdown, score, score_text
 from rejoinder.sql.functions.function_registry import BY_CLASS, BY_NAME, FAMILIES, FUNCTIONS, SIGNATURES
+from rejoinder.sql.functions.refused_functions import REASONS, SPELLED, SPELLINGS, Spelling
 from rejoinder.sql.functions.scalar_function import ScalarFunction
+from rejoinder.sql.functions.spark_names import SPARK_NAMES
 from rejoinder.sql.parse.dialect import SparkSql
 from rejoinder.testing import Driver
 
@@ -59,6 +62,33 @@ def test_names_and_classes_belong_to_one_function() -> None:
     classes = [node_class for function in FUNCTIONS for node_class in function.node_classes]
     assert len(names) == len(set(names)) and len(classes) == len(set(classes))
     assert sum(map(len, FAMILIES.values())) == len(FUNCTIONS) == len({function.name for function in FUNCTIONS})
+
+
+def test_the_names_are_those_of_pyspark() -> None:
+    assert set(functions.__all__) == SPARK_NAMES
+
+
+def test_a_name_is_supported_or_refused_and_not_both() -> None:
+    assert not REASONS.keys() & (SIGNATURES.keys() | SPELLED.keys())
+    assert not SPELLED.keys() & SIGNATURES.keys()
+    assert sum(map(len, score().values())) == len(SPARK_NAMES)
+    assert f"{len(SPARK_NAMES)} names: {len(score()['supported'])} supported" in score_text()
+
+
+@pytest.mark.parametrize("spelling", SPELLINGS, ids=lambda spelling: spelling.names[0])
+def test_the_other_spelling_of_a_name_is_planned(spelling: Spelling) -> None:
+    driver = Driver()
+    driver.sql("CREATE STREAM s (k STRING, n INT, xs ARRAY<INT>, ps ARRAY<STRUCT<a: INT>>)")
+    driver.sql(f"CREATE VIEW v AS {spelling.example}")
+
+
+@pytest.mark.parametrize("name", ["hll_sketch_agg", "parse_json", "rand", "bucket"])
+def test_a_refused_function_of_spark_is_answered_with_the_reason(name: str) -> None:
+    driver = Driver()
+    driver.sql("CREATE STREAM s (k STRING)")
+    with pytest.raises(Unsupported) as failure:
+        driver.sql(f"CREATE VIEW v AS SELECT {name}(k) AS x FROM s")
+    assert (failure.value.detail, failure.value.hint) == (REASONS[name].reason, REASONS[name].instead)
 
 
 def test_every_ordinary_function_has_a_template() -> None:

@@ -4,20 +4,18 @@ from __future__ import annotations
 
 from rejoinder.ir.expressions.nodes import Call, Cast
 from rejoinder.kernels.duckdb.functions import (
-    arithmetic,
     datetime_patterns,
     grouping_functions,
     logic,
-    math_functions,
-    nested_functions,
-    patterns,
     ranking,
-    text_functions,
     time_functions,
     windowing_functions,
 )
 from rejoinder.kernels.duckdb.functions.casts import cast_template
+from rejoinder.kernels.duckdb.functions.nested import nested_functions
+from rejoinder.kernels.duckdb.functions.numbers import arithmetic, math_functions
 from rejoinder.kernels.duckdb.functions.templates import Rendering
+from rejoinder.kernels.duckdb.functions.text import patterns, text_functions
 
 DUCKDB_TEXT = "duckdb_text"
 """The function whose template is its only option (`text_expression`)."""

@@ -11,7 +11,7 @@ import re
 from sqlglot import exp
 
 from rejoinder import errors
-from rejoinder.kernels.duckdb.functions.patterns import LINE_ENDS
+from rejoinder.kernels.duckdb.functions.text.patterns import LINE_ENDS
 from rejoinder.sql.functions.logic import negated
 from rejoinder.sql.functions.scalar_function import ScalarFunction
 from rejoinder.sql.parse.clauses import text_of

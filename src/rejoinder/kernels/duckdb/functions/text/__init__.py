@@ -1,0 +1,1 @@
+"""Templates of functions on text and bytes."""

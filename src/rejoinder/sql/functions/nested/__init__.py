@@ -1,0 +1,1 @@
+"""Functions on arrays, maps and structs."""

@@ -3,37 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 from rejoinder.api.relations.enrich_arguments import enrich_call
-from rejoinder.api.relations.selection import Home, Selection, refuse_other_home
-from rejoinder.errors import InvalidSql, Unsupported
+from rejoinder.api.relations.query_builder import QueryBuilder
+from rejoinder.api.relations.selection import Home, Selection
+from rejoinder.errors import Unsupported
 from rejoinder.plan.operations.side_outputs import readable
 from rejoinder.sql.statements.query_text import name_text as quoted
 
 
 @dataclass(frozen=True, repr=False)
-class Relation(Selection):
+class Relation(QueryBuilder):
     """A source, a view or a query over them. The other side of a join may be a stream or a table as well.
-
-    `item` is the FROM item: a name, a query in parentheses, or a join. `time` is that of FOR SYSTEM_TIME AS OF. Without
-    a home, a relation is only text and cannot be queried.
 
     >>> orders, prices = Relation("orders"), Relation("prices")
     >>> orders.join(prices, using="item").where("price > 2").select("id", "price").query
     'SELECT id, price FROM orders JOIN prices USING (item) WHERE (price > 2)'
     """
-
-    name: str
-    item: str = ""
-    conditions: tuple[str, ...] = ()
-    listed: tuple[str, ...] = ()
-    groups: str = ""
-    is_distinct: bool = False
-    is_join: bool = False
-    time: str = ""
-    emission: str = ""
-    home: Home | None = field(default=None, repr=False)
 
     @classmethod
     def of(cls, home: Home, name: str) -> Relation:
@@ -114,15 +101,40 @@ class Relation(Selection):
         >>> Relation("orders").asof_join(Relation("rates"), match="at >= since", on="cur = code").query
         'SELECT * FROM `orders` AS `orders` ASOF JOIN `rates` AS `rates` MATCH_CONDITION (at >= since) ON cur = code'
         """
-        return self._as_of("ASOF JOIN", other, match, on)
+        return self._join("ASOF JOIN", other, _match(match, on))
 
     def asof_left_join(self, other: Selection, *, match: str, on: str | None = None) -> Relation:
         """Join as in `asof_join`, and keep rows without a valid version, padded with NULL."""
-        return self._as_of("ASOF LEFT JOIN", other, match, on)
+        return self._join("ASOF LEFT JOIN", other, _match(match, on))
 
     def cross_join(self, other: Selection) -> Relation:
         """Join every row with every row of another relation."""
-        return self._beside("CROSS JOIN", other, "")
+        return self._join("CROSS JOIN", other)
+
+    def lateral_join(self, other: Selection, *, on: str = "TRUE") -> Relation:
+        """Join each row with a query that refers to columns of this relation. Give the query an alias.
+
+        >>> last = Relation("bids").where("bids.item = orders.item").order_by("at DESC").limit(1).alias("last")
+        >>> print(Relation("orders").lateral_join(last).query.partition(" JOIN ")[2])
+        LATERAL (SELECT * FROM bids WHERE (bids.item = orders.item) ORDER BY at DESC LIMIT 1) AS `last` ON TRUE
+        """
+        return self._join("JOIN LATERAL", other, f" ON {on}")
+
+    def lateral_left_join(self, other: Selection, *, on: str = "TRUE") -> Relation:
+        """Join as in `lateral_join`, and keep rows for which the query has no row, padded with NULL."""
+        return self._join("LEFT JOIN LATERAL", other, f" ON {on}")
+
+    def lateral_view(self, generator: str, *columns: str, outer: bool = False) -> Relation:
+        """Join each row with the rows that a generator makes of it, as columns with the given names.
+
+        With `outer`, a row for which the generator makes none is kept, padded with NULL.
+
+        >>> Relation("orders").lateral_view("explode(items)", "item").select("id", "item").query
+        'SELECT id, item FROM orders LATERAL VIEW explode(items) AS item'
+        """
+        names = f" AS {', '.join(map(quoted, columns))}" if columns else ""
+        view = f"{self._from()} LATERAL VIEW {'OUTER ' if outer else ''}{generator}{names}"
+        return Relation("", view, is_join=True, home=self.home)
 
     def enrich(
         self,
@@ -165,9 +177,55 @@ class Relation(Selection):
         'SELECT item, count(*) AS n FROM `orders` AS `orders` GROUP BY item HAVING n > 1'
         """
         keys = [by] if isinstance(by, str) else by or []
-        groups = f" GROUP BY {', '.join(keys)}" if keys else ""
-        groups += "" if having is None else f" HAVING {having}"
-        return replace(self._rows(), listed=columns, groups=groups)
+        clauses = [f"GROUP BY {', '.join(keys)}"] if keys else []
+        clauses += [] if having is None else [f"HAVING {having}"]
+        return replace(self._rows(), listed=columns, groups=" ".join(clauses))
+
+    def pivot(self, *aggregates: str, on: str, values: list[str]) -> Relation:
+        """Group by the columns that are not named here, and make a column of each value: SQL literals, with AS.
+
+        >>> Relation("sales").pivot("sum(n)", on="item", values=["'tea'", "'cup' AS cups"]).query
+        "SELECT * FROM (SELECT * FROM sales PIVOT (sum(n) FOR item IN ('tea', 'cup' AS cups)))"
+        """
+        return self._reshaped(f"PIVOT ({', '.join(aggregates)} FOR {on} IN ({', '.join(values)}))")
+
+    def unpivot(self, value: str, *, name: str, columns: list[str], nulls: bool = False) -> Relation:
+        """Make a row of each listed column: its value, and its name. Rows whose value is NULL are kept with `nulls`.
+
+        >>> Relation("sales").unpivot("n", name="item", columns=["tea", "cups AS cup"]).query
+        'SELECT * FROM (SELECT * FROM sales UNPIVOT (n FOR item IN (tea, cups AS cup)))'
+        """
+        words = "UNPIVOT INCLUDE NULLS" if nulls else "UNPIVOT"
+        return self._reshaped(f"{words} ({value} FOR {name} IN ({', '.join(columns)}))")
+
+    def qualify(self, condition: str) -> Relation:
+        """Keep the rows for which a condition on window functions is true. It may name columns of `select`.
+
+        >>> latest = "row_number() OVER (PARTITION BY item ORDER BY at DESC) = 1"
+        >>> print(Relation("bids").select("item", "price").qualify(latest).query)
+        SELECT item, price FROM bids QUALIFY (row_number() OVER (PARTITION BY item ORDER BY at DESC) = 1)
+        """
+        base = self._nested() if self.is_distinct or self._is_cut or self.emission else self
+        return replace(base, qualified=(*base.qualified, condition))
+
+    def order_by(self, *columns: str) -> Relation:
+        """Order rows for `limit` and `offset`. In a view, an order without them has no effect.
+
+        >>> Relation("bids").order_by("price DESC", "id").limit(10).query
+        'SELECT * FROM bids ORDER BY price DESC, id LIMIT 10'
+        """
+        base = self._nested() if self._is_cut or self.emission else self
+        return replace(base, order=columns)
+
+    def limit(self, most: int) -> Relation:
+        """Keep the first rows by `order_by`."""
+        base = self._nested() if self.most is not None or self.emission else self
+        return replace(base, most=most)
+
+    def offset(self, skipped: int) -> Relation:
+        """Leave out the first rows by `order_by`. A `limit` counts the rows after these."""
+        base = self._nested() if self.most is not None or self.skipped or self.emission else self
+        return replace(base, skipped=skipped)
 
     def emit(self, policy: str) -> Relation:
         """Set when a view emits changes: `FINAL`, `EVERY INTERVAL …`, `WHEN WATERMARK PAST …`. Call it last.
@@ -179,19 +237,23 @@ class Relation(Selection):
 
     def distinct(self) -> Relation:
         """Keep each distinct row once."""
-        return replace(self, is_distinct=True)
+        return replace(self._nested() if self._is_cut or self.emission else self, is_distinct=True)
+
+    def union(self, other: Selection) -> Relation:
+        """Return the rows that either relation has, each once. Columns are matched by position."""
+        return self._set_operation("UNION", other)
 
     def union_all(self, other: Selection) -> Relation:
         """Return the rows of both relations. Columns are matched by position."""
-        return self._combined("UNION ALL", other)
+        return self._set_operation("UNION ALL", other)
 
     def intersect(self, other: Selection) -> Relation:
         """Return the rows that both relations have, each once. Columns are matched by position; NULL equals NULL."""
-        return self._combined("INTERSECT", other)
+        return self._set_operation("INTERSECT", other)
 
     def intersect_all(self, other: Selection) -> Relation:
         """Return the rows that both relations have, each as often as in both."""
-        return self._combined("INTERSECT ALL", other)
+        return self._set_operation("INTERSECT ALL", other)
 
     def subtract(self, other: Selection) -> Relation:
         """Return the rows that the other relation does not have, each once. Columns are matched by position.
@@ -199,11 +261,11 @@ class Relation(Selection):
         >>> Relation("orders").select("item").subtract(Relation("items").select("item")).query
         'SELECT * FROM (SELECT item FROM orders EXCEPT SELECT item FROM items)'
         """
-        return self._combined("EXCEPT", other)
+        return self._set_operation("EXCEPT", other)
 
     def except_all(self, other: Selection) -> Relation:
         """Return the rows, each as many times as it occurs here more often than in the other relation."""
-        return self._combined("EXCEPT ALL", other)
+        return self._set_operation("EXCEPT ALL", other)
 
     def to(self, name: str, form: str | None = None, **options: object) -> None:
         """Create a view; with a format and its options, also a sink."""
@@ -214,63 +276,27 @@ class Relation(Selection):
         self._define(name, form, options)
         return Relation(name, home=self.home)
 
-    @property
-    def query(self) -> str:
-        """The SQL text."""
-        where = f" WHERE {' AND '.join(f'({c})' for c in self.conditions)}" if self.conditions else ""
-        columns = ", ".join(self.listed) or "*"
-        emission = f" EMIT {self.emission}" if self.emission else ""
-        distinct = "DISTINCT " if self.is_distinct else ""
-        return f"SELECT {distinct}{columns} FROM {self._base()}{where}{self.groups}{emission}"
-
-    def _combined(self, clause: str, other: Selection) -> Relation:
-        refuse_other_home(self, other)
-        right = other.relation()
-        item = f"({self._ended().query} {clause} {right._ended().query})"
-        return Relation("", item, home=self.home or right.home)
-
     def _joined(self, words: str, other: Selection, on: str | None, using: str | list[str] | None) -> Relation:
         if (on is None) == (using is None):
             raise ValueError("give either on= or using=")
         names = [using] if isinstance(using, str) else using
-        return self._beside(words, other, f" ON {on}" if names is None else f" USING ({', '.join(map(quoted, names))})")
+        return self._join(words, other, f" ON {on}" if names is None else f" USING ({', '.join(map(quoted, names))})")
 
-    def _as_of(self, words: str, other: Selection, match: str, on: str | None) -> Relation:
-        return self._beside(words, other, f" MATCH_CONDITION ({match})" + ("" if on is None else f" ON {on}"))
+    def _join(self, words: str, other: Selection, how: str = "") -> Relation:
+        return Relation("", self._beside(words, other, how), is_join=True, home=self._home_with(other))
 
-    def _beside(self, words: str, other: Selection, how: str) -> Relation:
-        refuse_other_home(self, other)
-        right = other.relation()
-        item = f"{self._from()} {words} {right._right()}{how}"
-        return Relation("", item, is_join=True, home=self.home or right.home)
+    def _set_operation(self, clause: str, other: Selection) -> Relation:
+        return Relation("", self._combined(clause, other), home=self._home_with(other))
 
-    @property
-    def _is_bare(self) -> bool:
-        """Whether this is only a FROM item, without conditions, columns, DISTINCT or EMIT."""
-        return not (self.conditions or self.listed or self.is_distinct or self.emission)
+    def _reshaped(self, clause: str) -> Relation:
+        return self._of("", f"(SELECT * FROM {self._from()} {clause})")
+
+    def _home_with(self, other: Selection) -> Home | None:
+        return self.home or other.relation().home
 
     def _rows(self) -> Relation:
         """Return this relation, or a query of it if it has columns already."""
-        return self._nested() if self.listed or self.is_distinct or self.emission else self
-
-    def _right(self) -> str:
-        """Return the right side of JOIN. A join is in parentheses, so that its ON is not read as the outer one."""
-        return f"({self._from()})" if self.is_join and self._is_bare else self._from()
-
-    def _from(self) -> str:
-        return self._base() if self._is_bare else self._nested()._base()
-
-    def _base(self) -> str:
-        """Return the FROM item, with its alias."""
-        item = self.item or quoted(self.name)
-        if self.time:
-            return f"{item} FOR SYSTEM_TIME AS OF {self.time} AS {quoted(self.name)}"
-        return item if not self.name or item == quoted(self.name) else f"{item} AS {quoted(self.name)}"
-
-    def _item(self) -> str:
-        """Return this relation as one FROM item: a name, or a query in parentheses."""
-        is_one = self._is_bare and not self.is_join and not self.time
-        return self.item or quoted(self.name) if is_one else f"({self._ended().query})"
+        return self._nested() if self._has_columns else self
 
     def _nested(self) -> Relation:
         return self._of(self.name, f"({self._ended().query})")
@@ -278,12 +304,6 @@ class Relation(Selection):
     def _of(self, name: str, item: str) -> Relation:
         return Relation(name, item, home=self.home)
 
-    def _ended(self) -> Relation:
-        """Return this relation as a part of another query. Raises `InvalidSql` if it has an EMIT clause."""
-        if self.emission:
-            raise InvalidSql(
-                f"EMIT {self.emission} must end a query, which can only become a view",
-                detail=self.query,
-                hint="call emit(…) last; or create a view of it, and read that",
-            )
-        return self
+
+def _match(condition: str, on: str | None) -> str:
+    return f" MATCH_CONDITION ({condition})" + ("" if on is None else f" ON {on}")

@@ -59,6 +59,26 @@ ON = "a.k = c.k"
             "SELECT * FROM a SEMI JOIN (SELECT * FROM c SEMI JOIN g ON z = w WHERE z > 1) ON x = z",
         ),
         (A.alias("l").full_join(A.alias("r"), on="l.k = r.x"), "SELECT * FROM a l FULL JOIN a r ON l.k = r.x"),
+        (A.order_by("x").limit(2).where("k > 1"), "SELECT * FROM (SELECT * FROM a ORDER BY x LIMIT 2) a WHERE k > 1"),
+        (A.order_by("x").limit(2).limit(1), "SELECT * FROM (SELECT * FROM a ORDER BY x LIMIT 2) a LIMIT 1"),
+        (A.limit(2).distinct(), "SELECT DISTINCT * FROM (SELECT * FROM a LIMIT 2) a"),
+        (A.distinct().limit(2), "SELECT DISTINCT * FROM a LIMIT 2"),
+        (
+            A.order_by("x").limit(2).offset(1),
+            "SELECT * FROM (SELECT * FROM a ORDER BY x LIMIT 2) a OFFSET 1",
+        ),
+        (
+            A.select("k").order_by("x").limit(2).union_all(C.select("k")),
+            "SELECT * FROM ((SELECT k FROM a ORDER BY x LIMIT 2) UNION ALL SELECT k FROM c)",
+        ),
+        (
+            A.left_join(C.limit(1), on=ON),
+            f"SELECT * FROM a LEFT JOIN (SELECT * FROM c LIMIT 1) c ON {ON}",
+        ),
+        (
+            A.select("k").distinct().qualify("row_number() OVER (ORDER BY k) = 1"),
+            "SELECT * FROM (SELECT DISTINCT k FROM a) a QUALIFY row_number() OVER (ORDER BY k) = 1",
+        ),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )

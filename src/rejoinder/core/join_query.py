@@ -9,7 +9,7 @@ from rejoinder.core.running_query import ARRIVAL, RunningQuery, stream
 from rejoinder.ir.expressions.expression import Expression, column, literal, renamed
 from rejoinder.ir.expressions.monotone import shift
 from rejoinder.ir.expressions.operators import compared
-from rejoinder.ir.identities import SourceRows
+from rejoinder.ir.identities import SourceRows, column_text
 from rejoinder.ir.logical import Bound, Emission, Join, JoinKind, Predicate, Query, Scan
 
 SIDES = ("left", "right")
@@ -22,20 +22,24 @@ def running_join(join: JoinCondition, *, is_capped: bool) -> RunningQuery:
     arrival = pa.field(ARRIVAL, pa.int64())
     sources = [stream(SIDES[n], join.schemas[n].append(arrival), list(join.times[n])) for n in (0, 1)]
     scans = [
-        Scan(SourceRows(source.name), tuple((_id(n, name), name) for name in source.schema.names), source.schema)
+        Scan(
+            SourceRows(source.name), tuple((column_text(n, name), name) for name in source.schema.names), source.schema
+        )
         for n, source in enumerate(sources)
     ]
     left, right = reversed(scans) if join.preserved == {1} else scans
     kind: JoinKind = "full" if len(join.preserved) == 2 else "left" if join.preserved else "inner"
-    outputs = [(f.name, column(_id(n, f.name), f.type)) for n, schema in enumerate(join.schemas) for f in schema]
-    outputs += [(ARRIVALS[n], column(_id(n, ARRIVAL), pa.int64())) for n in (0, 1)]
+    outputs = [
+        (f.name, column(column_text(n, f.name), f.type)) for n, schema in enumerate(join.schemas) for f in schema
+    ]
+    outputs += [(ARRIVALS[n], column(column_text(n, ARRIVAL), pa.int64())) for n in (0, 1)]
     root = Join(left, right, _predicates(join), kind)
     return RunningQuery(sources, Query(root, tuple(outputs), emission=Emission("final")), is_capped=is_capped)
 
 
 def _predicates(join: JoinCondition) -> tuple[Predicate, ...]:
     """Return the conditions of a join; the first one has the bounds."""
-    names = {f.name: _id(n, f.name) for n, schema in enumerate(join.schemas) for f in schema}
+    names = {f.name: column_text(n, f.name) for n, schema in enumerate(join.schemas) for f in schema}
     bounds = []
     for given, to in join.postpone.items():
         for limited, minus in to.items():
@@ -44,7 +48,7 @@ def _predicates(join: JoinCondition) -> tuple[Predicate, ...]:
     condition = literal(True, pa.bool_()) if join.condition is None else renamed(join.condition, names)
     result = [Predicate(condition, bounds=tuple(bounds))]
     for pair in join.on:
-        sides = tuple(column(_id(n, name), join.schemas[n].field(name).type) for n, name in enumerate(pair))
+        sides = tuple(column(column_text(n, name), join.schemas[n].field(name).type) for n, name in enumerate(pair))
         whole = Expression(compared(sides[0].node, "=", sides[1].node))
         result.append(Predicate(whole, equality=(sides[0], sides[1])))
     return (*result, *(Predicate(renamed(single, names)) for single in join.single.values()))
@@ -52,8 +56,4 @@ def _predicates(join: JoinCondition) -> tuple[Predicate, ...]:
 
 def _time(join: JoinCondition, key: int) -> Expression:
     side, name = join.side_of(key), join.column_of(key)
-    return column(_id(side, name), join.schemas[side].field(name).type)
-
-
-def _id(ordinal: int, name: str) -> str:
-    return f"{ordinal}.{name}"
+    return column(column_text(side, name), join.schemas[side].field(name).type)

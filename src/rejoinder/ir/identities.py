@@ -161,6 +161,16 @@ def is_on_time(relation: RelationId) -> bool:
     return isinstance(relation, SourceRows) and relation.on_time
 
 
+def column_text(number: int, name: str) -> str:
+    """The text form of a column of input `number`, by which expressions name it."""
+    return str(ColumnId(number, name))
+
+
+def column_part(column: str, part: str | int) -> str:
+    """The text form of a column that is derived from another one, such as the start of a window."""
+    return f"{column}/{part}"
+
+
 @lru_cache(maxsize=65_536)
 def column_id(text: str) -> ColumnId:
     """The column that an expression names."""

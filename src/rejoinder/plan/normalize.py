@@ -34,7 +34,7 @@ import pyarrow as pa
 from rejoinder.ir import logical
 from rejoinder.ir.expressions.expression import Expression, column, literal, substitute
 from rejoinder.ir.expressions.operators import NULL_SAFE, compared, when
-from rejoinder.ir.identities import RelationId, SourceRows
+from rejoinder.ir.identities import RelationId, SourceRows, column_part
 from rejoinder.ir.logical import Bound, Node, Predicate, Query, after
 from rejoinder.ir.source_reading import EVERYTHING, Reading
 from rejoinder.plan.blocks.containment import containment
@@ -267,7 +267,7 @@ def _nullable(only: Input, right: Block) -> tuple[Input, tuple[tuple[str, Expres
     """Make the outputs of the right side of a LEFT join NULL in padding, whatever they compute."""
     if all(e.is_column for _, e in right.outputs):
         return only, right.outputs
-    present = f"{only.columns[0][0]}/{PRESENT}"
+    present = column_part(only.columns[0][0], PRESENT)
     outputs = tuple((i, e if e.is_column else _where(present, e)) for i, e in right.outputs)
     return replace(only, columns=(*only.columns, (present, PRESENT))), outputs
 
@@ -282,7 +282,7 @@ def _counted(left: Block, right: Block, on: tuple[Predicate, ...], mode: Mode, d
         left = _relation(left, derived)
     pairs = _inner(left, right, on)
     number = next(derived.numbers)
-    columns = tuple((f"{i}/matched{number}", dtype) for i, dtype in left.columns)
+    columns = tuple((column_part(i, f"matched{number}"), dtype) for i, dtype in left.columns)
     inner = replace(pairs, outputs=left.outputs)
     matched = derive("distinct", Distinct("left rows that have a match"), (inner,), columns, derived)
     matched = replace(matched, inputs=(replace(matched.inputs[0], match_inputs=len(right.inputs)),))

@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from rejoinder.host.caps import cap_reached, caps
 from rejoinder.ir.expressions.expression import Expression, column, renamed, substitute
-from rejoinder.ir.identities import ColumnId, Defined, DerivedRows, OperationInput, RelationId
+from rejoinder.ir.identities import Defined, DerivedRows, OperationInput, RelationId, column_text
 from rejoinder.ir.logical import EMIT_AT, GATE, Bound, Emission, Predicate, Query, bound_between
 
 if TYPE_CHECKING:
@@ -150,7 +150,7 @@ def canonical(block: Block) -> Block:
     if len(block.inputs) > caps().max_join_inputs:
         remedy = "join some of them in a view with an index, which is not inlined"
         raise cap_reached("a join has too many inputs", "max_join_inputs", f"{len(block.inputs)} inputs", remedy=remedy)
-    names = {old: str(ColumnId(at, name)) for at, i in enumerate(block.inputs) for old, name in i.columns}
+    names = {old: column_text(at, name) for at, i in enumerate(block.inputs) for old, name in i.columns}
 
     def named(expression: Expression) -> Expression:
         return renamed(expression, {old: new for old, new in names.items() if old in expression.columns})
@@ -158,7 +158,7 @@ def canonical(block: Block) -> Block:
     inputs = tuple(
         replace(
             i,
-            columns=tuple((str(ColumnId(at, name)), name) for _, name in i.columns),
+            columns=tuple((column_text(at, name), name) for _, name in i.columns),
             on=tuple(rewritten(p, named) for p in i.on),
         )
         for at, i in enumerate(block.inputs)

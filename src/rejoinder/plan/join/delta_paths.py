@@ -24,7 +24,7 @@ import pyarrow as pa
 
 from rejoinder.ir.expressions.canonical import canonical_text
 from rejoinder.ir.expressions.expression import Expression, column, conjunction
-from rejoinder.ir.identities import ColumnId, RelationId
+from rejoinder.ir.identities import RelationId, column_text
 from rejoinder.plan.blocks.normal_form import Block, Input
 from rejoinder.plan.blocks.padding import is_null_on_padding
 from rejoinder.plan.join.block_bounds import direct_bounds
@@ -324,7 +324,7 @@ class PathFinder:
 def ranged(window: Window) -> Window:
     """Return a window whose changes start a path: extra columns have its bounds, because its own may be projected."""
     kind = window.start.type
-    return window.within(*(column(str(ColumnId(window.input, name)), kind) for name in (FROM, TO)))
+    return window.within(*(column(column_text(window.input, name), kind) for name in (FROM, TO)))
 
 
 def _orders(time: Expression, at: int) -> bool:

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from rejoinder.ir.expressions.canonical import canonical_text
 from rejoinder.ir.expressions.expression import Expression, column, conjunction, renamed
-from rejoinder.ir.identities import ColumnId
+from rejoinder.ir.identities import column_text
 from rejoinder.plan.blocks.normal_form import Block, Input
 from rejoinder.plan.join.join_graph import JoinGraph
 from rejoinder.plan.physical.arrangement import Arrangement, Key
@@ -39,8 +39,7 @@ def arranged(each: Input, key: Key) -> Arrangement:
 def key_columns(graph: JoinGraph, at: int) -> tuple[Expression, ...]:
     """Return the columns with the key of an input with a mode, at the start of its path. Padding has no others."""
     return tuple(
-        column(str(ColumnId(at, f"__key{number}")), link.sides[1].type)
-        for number, link in enumerate(graph.on[at].links)
+        column(column_text(at, f"__key{number}"), link.sides[1].type) for number, link in enumerate(graph.on[at].links)
     )
 
 

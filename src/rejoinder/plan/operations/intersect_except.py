@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from rejoinder.ir.expressions.expression import column, literal
-from rejoinder.ir.identities import RelationId
+from rejoinder.ir.identities import RelationId, column_part
 from rejoinder.plan.blocks.normal_form import Block, Columns, Derived, derive
 from rejoinder.plan.operations.operation import OwnState, SetOperation, StateText
 from rejoinder.plan.physical import steps
@@ -46,7 +46,7 @@ class IntersectExcept(SetOperation):
 
     def read(self, blocks: tuple[Block, ...], columns: Columns, known: dict[RelationId, Derived]) -> Block:
         """The block that reads what two blocks have in common, or not."""
-        side = f"{columns[0][0]}/side"
+        side = column_part(columns[0][0], "side")
         sides = zip(blocks, _SIDES, strict=True)
         marked = tuple(replace(block, outputs=(*block.outputs, (side, is_left))) for block, is_left in sides)
         return derive(self.keeps, self, marked, columns, known)

@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from rejoinder.ir.expressions.expression import Expression, column, conjunction, renamed
-from rejoinder.ir.identities import ColumnId, Defined, RelationId
+from rejoinder.ir.identities import Defined, RelationId, column_text
 from rejoinder.plan.blocks.normal_form import PRESENT, Block, VersionColumns
 from rejoinder.plan.join.hop import FROM, TO, Hop
 from rejoinder.plan.join.join_graph import JoinGraph, equal, inputs_of
@@ -138,12 +138,12 @@ class _Path:
 
     def _bounds(self, versions: VersionColumns) -> dict[str, str]:
         """Return the columns with the bounds of a window whose changes start the path."""
-        return {str(ColumnId(self.start, FROM)): versions.time, str(ColumnId(self.start, TO)): versions.end}
+        return {column_text(self.start, FROM): versions.time, column_text(self.start, TO): versions.end}
 
     def _swept(self, number: int, stream: str, wanted: Collection[str]) -> str:
         """Cancel changes of windows that only moved their end, if the end is not selected."""
         each = self.block.inputs[self.start]
-        start, end = str(ColumnId(self.start, FROM)), str(ColumnId(self.start, TO))
+        start, end = column_text(self.start, FROM), column_text(self.start, TO)
         if each.versions is None or start not in wanted:
             return stream
         if any(i in wanted for i, name in each.columns if name == each.versions.end):

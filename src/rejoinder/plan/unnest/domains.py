@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 from rejoinder.ir.expressions.expression import Expression, column
 from rejoinder.ir.expressions.operators import NULL_SAFE, compared
+from rejoinder.ir.identities import column_text
 from rejoinder.ir.logical import Bound, Distinct, Filter, Join, Node, Predicate, Project
 from rejoinder.plan.blocks.normal_form import inlined
 from rejoinder.plan.unnest.tree_columns import columns_of
@@ -26,7 +27,7 @@ def domain_of(node: Node, columns: Sequence[str], number: int, *, exact: bool) -
     """
     types = columns_of(node)
     source = node if exact else _narrowed(node, frozenset(columns), ())
-    names = {i: f"{number}.d{place}" for place, i in enumerate(columns)}
+    names = {i: column_text(number, f"d{place}") for place, i in enumerate(columns)}
     outputs = tuple((names[i], column(i, types[i])) for i in columns)
     return Distinct(Project(source, outputs), tuple((names[i], types[i]) for i in columns)), names
 

@@ -17,7 +17,7 @@ from rejoinder.errors import InvalidSql, TypeMismatch, Unsupported
 from rejoinder.host.caps import cap_reached, caps
 from rejoinder.ir.catalog import Catalog, Source, View
 from rejoinder.ir.expressions.expression import Expression, column
-from rejoinder.ir.identities import side_output
+from rejoinder.ir.identities import column_text, side_output
 from rejoinder.ir.logical import Distinct, Filter, Node, Project, Query, Scan, Window
 from rejoinder.plan.operations.set_operations import SET_OPERATIONS
 from rejoinder.plan.operations.side_outputs import readable
@@ -176,11 +176,11 @@ class Binder:
     def distinct(self, query: Query) -> Query:
         """Remove duplicate rows from a query."""
         number = next(self.numbers)
-        named = tuple((f"{number}.{name}", e) for name, e in query.outputs)
+        named = tuple((column_text(number, name), e) for name, e in query.outputs)
         columns = tuple((i, e.type) for i, e in named)
         refuse_incomparable("DISTINCT", columns)
         root = Distinct(Project(query.root, named), columns)
-        return Query(root, tuple((name, column(f"{number}.{name}", e.type)) for name, e in query.outputs))
+        return Query(root, tuple((name, column(column_text(number, name), e.type)) for name, e in query.outputs))
 
     # -- FROM -------------------------------------------------------------------------------------------------------
 
@@ -259,17 +259,14 @@ class Binder:
         kept |= relation.name in self.kept
         if isinstance(relation, Source) or kept:
             number = next(self.numbers)
-            ids = tuple((f"{number}.{field.name}", field.name) for field in relation.schema)
+            ids = tuple((column_text(number, field.name), field.name) for field in relation.schema)
             scan: Node = Scan(relation.relation, ids, relation.schema)
             windows = {} if isinstance(relation, Source) else self.view(relation).windows
-            ends = {
-                name: ColumnBounds(f"{number}.{name}/start", f"{number}.{name}/end", windows[name].size)
-                for name in windows
-            }
+            ends = {name: ColumnBounds.of(column_text(number, name), windows[name].size) for name in windows}
             if ends:
                 outputs = [(i, column(i, relation.schema.field(n).type)) for i, n in ids]
                 for name, window in windows.items():
-                    times = ends_of_column(f"{number}.{name}", window.start.type, window.size)
+                    times = ends_of_column(column_text(number, name), window.start.type, window.size)
                     outputs += zip((ends[name].start, ends[name].end), times, strict=True)
                 scan = Project(scan, tuple(outputs))
             columns = [Column(alias, n, i, relation.schema.field(n).type, bounds=ends.get(n)) for i, n in ids]
@@ -293,13 +290,13 @@ class Binder:
         """Inline a query as an item of FROM."""
         number = next(self.numbers)
         refuse_duplicate_names([name for name, _ in query.outputs], "in a subquery", node)
-        named = [(f"{number}.{name}", e) for name, e in query.outputs]
+        named = [(column_text(number, name), e) for name, e in query.outputs]
         bounds = {}
         for name, window in query.windows.items():
-            bounds[name] = ColumnBounds(f"{number}.{name}/start", f"{number}.{name}/end", window.size)
+            bounds[name] = ColumnBounds.of(column_text(number, name), window.size)
             named += [(bounds[name].start, window.start), (bounds[name].end, window.end)]
         columns = [
-            Column(alias, name, f"{number}.{name}", e.type, bounds=bounds.get(name)) for name, e in query.outputs
+            Column(alias, name, column_text(number, name), e.type, bounds=bounds.get(name)) for name, e in query.outputs
         ]
         return Project(query.root, tuple(named)), Scope.of(self.aliased(columns, node))
 

@@ -15,7 +15,7 @@ from sqlglot import exp
 
 from rejoinder.errors import TypeMismatch
 from rejoinder.ir.expressions.expression import column
-from rejoinder.ir.identities import column_id
+from rejoinder.ir.identities import column_id, column_text
 from rejoinder.ir.logical import Project, Query, SetOperation
 from rejoinder.sql.bind.predicates import converted
 from rejoinder.sql.parse.clauses import text_of
@@ -41,12 +41,12 @@ def bind_set_operation(binder: Binder, node: exp.SetOperation, ctes: Ctes) -> Qu
         kinds = [common_type(a.type, b.type) for (_, a), (_, b) in zip(left.outputs, right.outputs, strict=True)]
     except TypeMismatch as failure:
         raise TypeMismatch(failure.fact, detail=text_of(node), hint=failure.hint) from failure
-    columns = tuple((f"{number}.{name}", kind) for (name, _), kind in zip(left.outputs, kinds, strict=True))
+    columns = tuple((column_text(number, name), kind) for (name, _), kind in zip(left.outputs, kinds, strict=True))
     parts, selected = [], []
     for part in (left, right):
         own = next(binder.numbers)
         named = tuple(
-            (f"{own}.c{position}", converted(e, kind, node))
+            (column_text(own, f"c{position}"), converted(e, kind, node))
             for position, ((_, e), kind) in enumerate(zip(part.outputs, kinds, strict=True))
         )
         parts.append(Project(part.root, named))

@@ -17,6 +17,7 @@ from rejoinder.ir.expressions.expression import Expression, column
 from rejoinder.ir.expressions.nodes import Call
 from rejoinder.ir.expressions.operators import is_not_null, shifted
 from rejoinder.ir.expressions.scalar_operation import ScalarOperation
+from rejoinder.ir.identities import column_text
 from rejoinder.ir.logical import Current, Filter, Node, Predicate, Project
 from rejoinder.sql.bind.conjuncts import conjuncts
 from rejoinder.sql.bind.predicates import coerced
@@ -51,10 +52,10 @@ def bind_current(root: Node, scope: Scope, condition: exp.Expr, numbers: Iterato
     number = next(numbers)
     carried = scope.carried()
     start, end = _one("greatest", starts), _one("least", ends)
-    times = [(f"{number}.{name}", e) for name, e in (("start", start), ("end", end)) if e is not None]
+    times = [(column_text(number, name), e) for name, e in (("start", start), ("end", end)) if e is not None]
     known = tuple(Predicate(Expression(is_not_null(e.node), f"{e.text} IS NOT NULL")) for e in (*starts, *ends))
     rows = Project(Filter(root, known), (*((i, column(i, kind)) for i, kind in carried.items()), *times))
-    ids = [None if e is None else f"{number}.{name}" for name, e in (("start", start), ("end", end))]
+    ids = [None if e is None else column_text(number, name) for name, e in (("start", start), ("end", end))]
     return Current(rows, tuple(carried.items()), *ids), exp.and_(*others) if others else None
 
 

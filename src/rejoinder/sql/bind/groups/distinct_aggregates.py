@@ -19,6 +19,7 @@ from dataclasses import replace
 from rejoinder.ir.expressions import operators
 from rejoinder.ir.expressions.expression import Expression, column, literal
 from rejoinder.ir.expressions.nodes import And, Literal
+from rejoinder.ir.identities import column_part, column_text
 from rejoinder.ir.logical import Aggregate, Distinct, Node, Project, SetOperation
 from rejoinder.sql.functions.aggregates import Primitive
 from rejoinder.sql.types import spark_types
@@ -62,16 +63,18 @@ class DistinctAggregates:
         inputs, selected = [], []
         for branch, (values, part) in enumerate(self.parts.items()):
             own = [*self.keys, *part]
-            node: Node = Project(self.root, tuple((f"{i}/{branch}", e) for i, e in own))
+            node: Node = Project(self.root, tuple((column_part(i, branch), e) for i, e in own))
             if values:
-                node = Distinct(node, tuple((f"{i}/{branch}", e.type) for i, e in own))
-            present = {i: column(f"{i}/{branch}", e.type) for i, e in own}
-            padded = tuple((f"{i}/{branch}/", present.get(i) or literal(None, types_of[i])) for i in names)
+                node = Distinct(node, tuple((column_part(i, branch), e.type) for i, e in own))
+            present = {i: column(column_part(i, branch), e.type) for i, e in own}
+            padded = tuple(
+                (column_part(i, f"{branch}/padded"), present.get(i) or literal(None, types_of[i])) for i in names
+            )
             inputs.append(Project(node, padded))
             selected.append(tuple(i for i, _ in padded))
-        columns = tuple((f"{i}/", types_of[i]) for i in names)
+        columns = tuple((column_part(i, "union"), types_of[i]) for i in names)
         union = SetOperation("UNION ALL", tuple(inputs), tuple(selected), columns)
-        keys = tuple((i, column(f"{i}/", e.type)) for i, e in self.keys)
+        keys = tuple((i, column(column_part(i, "union"), e.type)) for i, e in self.keys)
         return Aggregate(union, keys, calls)
 
     def _argument(self, primitive: Primitive) -> Expression:
@@ -80,13 +83,15 @@ class DistinctAggregates:
         values = primitive.distinct
         if not values:
             argument = call.argument or literal(True, spark_types.BOOLEAN, "1")
-            return replace(column(f"{self._column(values, argument)}/", argument.type), text=argument.text)
+            return replace(
+                column(column_part(self._column(values, argument), "union"), argument.type), text=argument.text
+            )
         ids = [self._column(values, e) for e in primitive.distinct]
         assert call.argument is not None
         if call.argument in primitive.distinct:
             position = primitive.distinct.index(call.argument)
-            return replace(column(f"{ids[position]}/", call.argument.type), text=call.argument.text)
-        columns = [column(f"{i}/", e.type) for i, e in zip(ids, primitive.distinct, strict=True)]
+            return replace(column(column_part(ids[position], "union"), call.argument.type), text=call.argument.text)
+        columns = [column(column_part(i, "union"), e.type) for i, e in zip(ids, primitive.distinct, strict=True)]
         present = And(operators.is_not_null(c.node) for c in columns)
         return Expression(operators.when(present, Literal(True, spark_types.BOOLEAN)), call.argument.text)
 
@@ -94,6 +99,6 @@ class DistinctAggregates:
         part = self.parts.setdefault(values, [])
         identifier = self.columns.get((values, argument))
         if identifier is None:
-            identifier = self.columns[values, argument] = f"{self.number}.x{len(self.columns)}"
+            identifier = self.columns[values, argument] = column_text(self.number, f"x{len(self.columns)}")
             part.append((identifier, argument))
         return identifier

@@ -20,6 +20,7 @@ from sqlglot import exp
 from rejoinder.errors import InvalidSql, PlanningError, Unsupported
 from rejoinder.ir.expressions import nodes as expressions
 from rejoinder.ir.expressions.expression import Expression, column, substitute
+from rejoinder.ir.identities import column_text
 from rejoinder.ir.logical import Aggregate, Call, Node, Project, Validity
 from rejoinder.sql.bind.groups.aggregate_functions import Aggregated, aggregates_in, bind_call, is_aggregate, read_call
 from rejoinder.sql.bind.groups.distinct_aggregates import aggregate_of
@@ -235,7 +236,9 @@ class _Groups:
     def _primitive(self, primitive: Primitive) -> str:
         call = primitive.call
         identity = (call.function, call.argument, call.type, primitive.distinct)
-        column_id, _ = self.primitives.setdefault(identity, (f"{self.number}.a{len(self.primitives)}", primitive))
+        column_id, _ = self.primitives.setdefault(
+            identity, (column_text(self.number, f"a{len(self.primitives)}"), primitive)
+        )
         return column_id
 
     # -- the plan -----------------------------------------------------------------------------------------------------
@@ -253,7 +256,7 @@ class _Groups:
             if name is not None:
                 columns.append(Column("", name, key.id, key.expression.type, bounds=key.bounds))
         for at, (name, expression) in enumerate(self.results.values()):
-            columns.append(Column("", name, f"{self.number}.v{at}", expression.type))
+            columns.append(Column("", name, column_text(self.number, f"v{at}"), expression.type))
         return replace(self.scope, columns=tuple(columns), repeats=(), computed=())
 
     def _outputs(self) -> tuple[tuple[str, Expression], ...]:
@@ -270,7 +273,7 @@ class _Groups:
                 outputs.append((key.bounds.end, end))
             outputs.append((key.id, substitute(_packed(key.bounds, key.expression.type), {key.bounds.end: end})))
         for number, (_, expression) in enumerate(self.results.values()):
-            outputs.append((f"{self.number}.v{number}", expression))
+            outputs.append((column_text(self.number, f"v{number}"), expression))
         return tuple(outputs)
 
     def _valid(self, groups: Aggregate) -> Node:
@@ -288,7 +291,7 @@ class _Groups:
         keys += () if self.group_keys.sets is None else ((self.group_keys.sets.id, self.group_keys.sets.column),)
         listed = list(self.primitives.values())
         if not keys and not listed:
-            listed = [(f"{self.number}.a0", Primitive(Call("count", None, spark_types.BIGINT)))]
+            listed = [(column_text(self.number, "a0"), Primitive(Call("count", None, spark_types.BIGINT)))]
         session = next((key for key in self.keys if key.gap is not None), None)
         if session is not None and session.bounds is not None and session.gap is not None:
             return group_sessions(self.root, keys, listed, session.bounds, session.gap, self.number)

@@ -10,6 +10,7 @@ from sqlglot import exp
 
 from rejoinder.errors import InvalidSql, PlanningError, TypeMismatch, Unsupported
 from rejoinder.ir.expressions.expression import Expression
+from rejoinder.ir.identities import column_text
 from rejoinder.sql.bind.groups.aggregate_functions import aggregates_in
 from rejoinder.sql.bind.groups.grouping_sets import GroupingSets, bind_grouping, bind_sets, has_sets
 from rejoinder.sql.bind.scope import Scope
@@ -78,7 +79,7 @@ class GroupKeys:
         def bind_key(written: exp.Expr) -> int:
             return self._bind_key(self._resolved(written), written)
 
-        self.sets = bind_sets(group, f"{self.number}.set", bind_key)
+        self.sets = bind_sets(group, column_text(self.number, "set"), bind_key)
         if not self.keys and len(self.sets.sets) == 1:  # all rows are one group, also if there are none
             self.sets = None
             return
@@ -144,11 +145,11 @@ class GroupKeys:
             if known.expression == expression and not known.is_open_ended:
                 return at
         at = len(self.keys)
-        identifier = f"{self.number}.k{at}"
+        identifier = column_text(self.number, f"k{at}")
         key = GroupKey(node, expression, marked(node, at), identifier, [(identifier, expression)])
         window = compile_window(node, self.scope)
         if window is not None:
-            key.bounds = ColumnBounds(f"{identifier}/start", f"{identifier}/end", window.size)
+            key.bounds = ColumnBounds.of(identifier, window.size)
             key.parts = [(key.bounds.start, window.start), (key.bounds.end, window.end)]
         self.keys.append(key)
         return at
@@ -177,8 +178,8 @@ class GroupKeys:
     ) -> int:
         """Add a window of which the end depends on other rows: its start is the key."""
         at = len(self.keys)
-        identifier = f"{self.number}.k{at}"
-        bounds = ColumnBounds(f"{identifier}/start", f"{identifier}/end")
+        identifier = column_text(self.number, f"k{at}")
+        bounds = ColumnBounds.of(identifier)
         window = Expression(relabel(Term(time.node), window_type(time.type)).node, time.text)
         parts = [(bounds.start, time)]
         self.keys.append(GroupKey(node, window, marked(node, at), identifier, parts, bounds, is_validity, gap))

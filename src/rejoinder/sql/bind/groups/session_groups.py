@@ -16,6 +16,7 @@ from dataclasses import replace
 from rejoinder.ir.expressions import nodes
 from rejoinder.ir.expressions.expression import Expression, column
 from rejoinder.ir.expressions.operators import is_not_null, shifted
+from rejoinder.ir.identities import column_part
 from rejoinder.ir.logical import Aggregate, Call, Filter, Node, Predicate, Project, Session
 from rejoinder.sql.bind.groups.distinct_aggregates import aggregate_of
 from rejoinder.sql.functions.aggregates import Primitive
@@ -34,7 +35,7 @@ def group_sessions(
     time = dict(keys)[bounds.start]
     read = [e for _, primitive in calls for e in (primitive.call.argument, *primitive.distinct) if e is not None]
     outputs = {i: e for i, e in keys if i != bounds.start}
-    row_time = f"{bounds.start}/time"
+    row_time = column_part(bounds.start, "time")
     outputs[row_time] = time
     leaves = [node for e in read for node in nodes.walk(e.node) if isinstance(node, nodes.Column)]
     outputs |= {leaf.name: column(leaf.name, leaf.type) for leaf in leaves}

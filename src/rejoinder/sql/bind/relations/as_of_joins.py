@@ -23,6 +23,7 @@ from rejoinder.errors import InvalidSql, TypeMismatch, Unsupported
 from rejoinder.ir.catalog import Source, View
 from rejoinder.ir.expressions.expression import Expression, column
 from rejoinder.ir.expressions.operators import compared
+from rejoinder.ir.identities import column_text
 from rejoinder.ir.logical import Node, Predicate, Project, Validity
 from rejoinder.sql.bind.relations.arrival_joins import is_at_arrival
 from rejoinder.sql.bind.scope import Scope, Side
@@ -69,7 +70,7 @@ def as_of(
             detail=text_of(node),
             hint="CAST the time to the type of the versions",
         )
-    end = f"{next(numbers)}.end"
+    end = column_text(next(numbers), "end")
     columns = tuple((i, e.type) for i, e in outputs.items())
     valid = Validity(root, columns, partition, version.columns[0], end)
     last = column(end, version.type)
@@ -95,7 +96,7 @@ def _partition(
         if side.is_column:
             partition.append(side.columns[0])
         else:
-            partition.append(f"{number}.key{len(partition)}")
+            partition.append(column_text(number, f"key{len(partition)}"))
             outputs[partition[-1]] = side
     return tuple(dict.fromkeys(partition)), outputs
 

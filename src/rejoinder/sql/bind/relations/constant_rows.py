@@ -14,7 +14,7 @@ from sqlglot import exp
 from rejoinder.errors import InvalidSql
 from rejoinder.ir.expressions import nodes
 from rejoinder.ir.expressions.expression import Expression
-from rejoinder.ir.identities import UNIT
+from rejoinder.ir.identities import UNIT, column_text
 from rejoinder.ir.logical import Expand, Node, Query, Scan
 from rejoinder.plan.blocks.accumulators import UNIT_SCHEMA
 from rejoinder.sql.bind.relations.generators import field_at, list_of_rows
@@ -28,7 +28,7 @@ NO_COLUMNS = Scope(())
 
 def one_row(numbers: Iterator[int]) -> Node:
     """The relation of one row, which has no column that a query can name."""
-    return Scan(UNIT, ((f"{next(numbers)}.c0", "c0"),), UNIT_SCHEMA)
+    return Scan(UNIT, ((column_text(next(numbers), "c0"), "c0"),), UNIT_SCHEMA)
 
 
 def bind_values(node: exp.Values, numbers: Iterator[int]) -> Query:
@@ -44,7 +44,7 @@ def bind_values(node: exp.Values, numbers: Iterator[int]) -> Query:
     terms = [[Term(compile_expression(value, NO_COLUMNS).node) for value in row] for row in rows]
     elements = list_of_rows(terms, node, "col{}", first=1)
     root = one_row(numbers)
-    element = f"{next(numbers)}.row"
+    element = column_text(next(numbers), "row")
     root = Expand(root, element, Expression(elements.list.node, f"row of {text_of(node)}"))
     kind = elements.list.type.value_type
     row = Term(nodes.Column(element, kind))

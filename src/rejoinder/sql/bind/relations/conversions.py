@@ -16,6 +16,7 @@ from sqlglot import exp
 
 from rejoinder.errors import InvalidSql, TypeMismatch
 from rejoinder.ir.expressions.expression import column
+from rejoinder.ir.identities import column_text
 from rejoinder.ir.logical import Latest, Query, Records
 from rejoinder.plan.blocks.normal_form import RECORDED
 from rejoinder.sql.bind.scope import Scope
@@ -66,7 +67,7 @@ def converted(binder: Binder, query: Query, scope: Scope, call: exp.Expr, name: 
 
 def _changes(query: Query, columns: tuple[tuple[str, pa.DataType], ...], number: int, call: exp.Expr) -> Query:
     kinds = (pa.bool_(), pa.int64(), TIMESTAMP)
-    system = tuple((f"{number}.{name}", kind) for name, kind in zip(RECORDED, kinds, strict=True))
+    system = tuple((column_text(number, name), kind) for name, kind in zip(RECORDED, kinds, strict=True))
     added = tuple((name, column(i, kind)) for name, (i, kind) in zip(RECORDED, system, strict=True))
     refuse_duplicate_names([name for name, _ in (*query.outputs, *added)], "in CHANGES", call)
     return Query(Records(query.root, columns, system), (*query.outputs, *added), query.windows)

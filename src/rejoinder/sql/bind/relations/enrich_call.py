@@ -17,6 +17,7 @@ from sqlglot import exp
 
 from rejoinder.errors import InvalidSql, PlanningError, TypeMismatch, UnknownName, near_misses
 from rejoinder.ir.function_reference import PythonFunction
+from rejoinder.ir.identities import column_text
 from rejoinder.ir.logical import Enrich, Node
 from rejoinder.kernels.arrow.columns import RESERVED
 from rejoinder.sql.bind.scope import Column, Scope
@@ -57,7 +58,7 @@ def bind_enrichment(binder: Binder, node: exp.Table, ctes: Ctes) -> tuple[Node, 
     answers = _answers(_text(columns, call), [c.name for c in listed], call)
     options = {argument.this.name.lower(): argument.expression for argument in call.find_all(exp.Kwarg)}
     number = next(binder.numbers)
-    named = tuple((f"{number}.{field.name}", field.name, field.type) for field in answers)
+    named = tuple((column_text(number, field.name), field.name, field.type) for field in answers)
     alias = node.alias or relation.alias_or_name
     shown = [Column(alias, c.name, c.id, c.type, bounds=c.bounds) for c in listed]
     shown += [Column(alias, name, i, kind) for i, name, kind in named]

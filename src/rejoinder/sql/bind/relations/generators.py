@@ -22,7 +22,7 @@ from sqlglot import exp
 from rejoinder.errors import InvalidSql, PlanningError, Unsupported
 from rejoinder.ir.expressions import nodes
 from rejoinder.ir.expressions.expression import Expression
-from rejoinder.ir.identities import ColumnId, column_id
+from rejoinder.ir.identities import column_id, column_part, column_text
 from rejoinder.ir.logical import Expand, Node, Project
 from rejoinder.sql.bind.scope import Column, Scope
 from rejoinder.sql.functions.expression_compiler import compile_expression
@@ -193,7 +193,7 @@ def _expanded(
     number = next(numbers)
     # An identifier begins with the number of its input, by which conditions know the sides of a join.
     input_number = column_id(listed.node.columns[0]).input if listed.node.columns else number
-    element = str(ColumnId(input_number, f"element/{number}"))
+    element = column_text(input_number, f"element/{number}")
     root = Expand(root, element, Expression(listed.node, f"element of {text_of(call)}"))
     term = Term(nodes.Column(element, listed.type.value_type))
     kept = {i: Expression(nodes.Column(i, kind), i) for i, kind in scope.carried().items()}
@@ -202,7 +202,7 @@ def _expanded(
         value = term
         if not elements.is_whole:
             value = field_at(term, at)
-        identifier = f"{element}/{at}"
+        identifier = column_part(element, at)
         kept[identifier] = Expression(value.node, given[at] if given else own)
         columns.append(Column(qualifier, given[at] if given else own, identifier, value.type))
     return Project(root, tuple(kept.items())), columns

@@ -20,6 +20,7 @@ from sqlglot import exp
 from rejoinder.errors import InvalidSql, TypeMismatch, UnknownName, Unsupported
 from rejoinder.ir.expressions.expression import Expression, column
 from rejoinder.ir.expressions.operators import coalesce
+from rejoinder.ir.identities import column_text
 from rejoinder.ir.logical import Arrival, Join, JoinKind, Predicate, Project
 from rejoinder.sql.bind.predicates import bind_condition, coerced, equal
 from rejoinder.sql.bind.relations.arrival_joins import at_arrival, is_at_arrival
@@ -171,12 +172,12 @@ def _coalesced(
             kind = common_type(ours.type, theirs.type)
         except TypeMismatch as failure:
             raise TypeMismatch(failure.fact, detail=text_of(node), hint=failure.hint) from failure
-        merged = Column("", ours.name, f"{number}.{ours.name}", kind)
+        merged = Column("", ours.name, column_text(number, ours.name), kind)
         outputs[merged.id] = _coalesce(column(ours.id, ours.type), column(theirs.id, theirs.type), kind, node)
         if ours.bounds is not None and theirs.bounds is not None:
-            start, end = f"{merged.id}.start", f"{merged.id}.end"
-            merged = replace(merged, bounds=ColumnBounds(start, end))
-            for own, which in ((start, "start"), (end, "end")):
+            bounds = ColumnBounds.of(merged.id)
+            merged = replace(merged, bounds=bounds)
+            for own, which in ((bounds.start, "start"), (bounds.end, "end")):
                 first, second = (outputs[getattr(c.bounds, which)] for c in (ours, theirs))
                 outputs[own] = _coalesce(first, second, first.type, node)
         shown.append(merged)

@@ -27,7 +27,7 @@ from rejoinder.ir.expressions import nodes
 from rejoinder.ir.expressions.expression import Expression, column
 from rejoinder.ir.expressions.nodes import Or
 from rejoinder.ir.expressions.operators import is_not_null
-from rejoinder.ir.identities import ColumnId, column_id
+from rejoinder.ir.identities import column_id, column_text
 from rejoinder.ir.logical import Expand, Filter, Node, Predicate, Project, Query
 from rejoinder.sql.bind.groups.aggregate_functions import aggregates_in
 from rejoinder.sql.bind.groups.group_by import bind_groups
@@ -152,7 +152,7 @@ def _unpivoted(root: Node, scope: Scope, pivot: exp.Pivot, numbers: Iterator[int
     except TypeMismatch as failure:
         raise TypeMismatch(failure.fact, detail=text_of(pivot), hint="CAST the columns to one type") from failure
     number = next(numbers)
-    element = str(ColumnId(column_id(rows[0][1].node.columns[0]).input, f"unpivoted/{number}"))
+    element = column_text(column_id(rows[0][1].node.columns[0]).input, f"unpivoted/{number}")
     root = Expand(root, element, Expression(elements.list.node, f"column of {text_of(pivot)}"))
     kind = elements.list.type.value_type
     row = Term(nodes.Column(element, kind))
@@ -160,7 +160,7 @@ def _unpivoted(root: Node, scope: Scope, pivot: exp.Pivot, numbers: Iterator[int
     kept = [(c.name, column(c.id, c.type)) for c in scope.all(None, text_of(pivot)) if c.id not in used]
     names = [fields[0].this.name, *values]
     made = [
-        (f"{number}.{at}/{name}", Expression(term.node))
+        (column_text(number, f"{at}/{name}"), Expression(term.node))
         for at, (name, term) in enumerate(zip(names, terms, strict=True))
     ]
     root = Project(root, (*((e.columns[0], e) for _, e in kept), *made))

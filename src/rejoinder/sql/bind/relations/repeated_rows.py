@@ -16,7 +16,7 @@ from sqlglot import exp
 from rejoinder.errors import UnknownName
 from rejoinder.ir.expressions.expression import Expression
 from rejoinder.ir.expressions.operators import is_not_null
-from rejoinder.ir.identities import ColumnId, column_id
+from rejoinder.ir.identities import column_id, column_text
 from rejoinder.ir.logical import Expand, Filter, Node, Predicate
 from rejoinder.sql.bind.scope import Column, Scope
 from rejoinder.sql.functions.expression_compiler import compile_expression, hop_starts
@@ -59,7 +59,7 @@ def _repeated(root: Node, scope: Scope, starts: Expression, numbers: Iterator[in
     # A column id begins with the number of its input, by which `are_apart` tells the sides of a join: use that of the
     # time column.
     input_number = column_id(starts.columns[0]).input if starts.columns else number
-    name = str(ColumnId(input_number, f"start/{number}"))
+    name = column_text(input_number, f"start/{number}")
     column = Column("", name, name, starts.type.value_type, hidden=True)
     return Expand(root, name, starts), scope.repeating(starts.node, column)
 

@@ -20,6 +20,7 @@ from sqlglot import exp
 from rejoinder.errors import Unsupported
 from rejoinder.ir.expressions.expression import Expression, column, literal
 from rejoinder.ir.expressions.operators import at_most_one, is_not_null
+from rejoinder.ir.identities import column_text
 from rejoinder.ir.logical import Aggregate, AtMostOne, Distinct, Filter, Join, Node, Predicate, Project, Query
 from rejoinder.plan.unnest.tree_columns import columns_of, identity
 from rejoinder.sql.bind.groups.aggregate_functions import aggregates_in
@@ -58,7 +59,7 @@ class SubqueryValues:
         if known is None:
             value = self._value(form)
             number = next(self.binder.numbers)
-            known = Column("", marked_name(form.text, number), f"{number}.subquery", value.type)
+            known = Column("", marked_name(form.text, number), column_text(number, "subquery"), value.type)
             known = replace(known, text=form.text, can_fail=value.can_fail)
             self.root = Project(self.root, (*identity(columns_of(self.root)).items(), (known.id, value)))
             self.scope = self.scope.computing(known)
@@ -82,13 +83,13 @@ class SubqueryValues:
         root: Node = query.root
         own = columns_of(root)
         number = next(self.binder.numbers)
-        outputs = [(f"{number}.value", value)]
+        outputs = [(column_text(number, "value"), value)]
         if _has_one_row_at_most(root):
             self.join(Project(root, tuple(outputs)))
             return column(*_typed(outputs[0]))
-        many, read = f"{number}.many", [i for i in value.columns if i in own]
+        many, read = column_text(number, "many"), [i for i in value.columns if i in own]
         if not read:
-            read = [f"{number}.row"]
+            read = [column_text(number, "row")]
             root = Project(root, ((read[0], literal(True, pa.bool_())),))
             own = columns_of(root)
         outputs.append((many, column(many, pa.bool_())))
@@ -105,7 +106,7 @@ class SubqueryValues:
         """A column that is TRUE where a subquery has rows that satisfy conditions, and NULL elsewhere."""
         if conditions:
             root = Filter(root, tuple(Predicate(condition) for condition in conditions))
-        flag = f"{next(self.binder.numbers)}.exists"
+        flag = column_text(next(self.binder.numbers), "exists")
         tested = Project(root, ((flag, literal(True, pa.bool_())),))
         self.join(Distinct(tested, ((flag, pa.bool_()),)))
         return column(flag, pa.bool_())

@@ -21,6 +21,7 @@ from sqlglot import exp
 from rejoinder.errors import TypeMismatch, Unsupported
 from rejoinder.ir.expressions import nodes, operators
 from rejoinder.ir.expressions.expression import Expression, column
+from rejoinder.ir.identities import column_text
 from rejoinder.ir.logical import Aggregate, Call, Distinct, Filter, Function, Predicate, Project, Query
 from rejoinder.sql.bind.predicates import equal
 from rejoinder.sql.bind.scope import Column
@@ -40,7 +41,7 @@ def in_value(rows: SubqueryValues, form: SubqueryForm, values: tuple[exp.Expr, .
     """The value of IN, or NOT of it."""
     compared = [compile_expression(value, rows.scope) for value in values]
     number = next(rows.binder.numbers)
-    members = tuple((f"{number}.member{place}", e) for place, (_, e) in enumerate(query.outputs))
+    members = tuple((column_text(number, f"member{place}"), e) for place, (_, e) in enumerate(query.outputs))
     types = tuple((i, e.type) for i, e in members)
     distinct = Distinct(Project(query.root, members), types)
     equalities = tuple(
@@ -112,7 +113,7 @@ def _extremes(rows: SubqueryValues, query: Query, functions: tuple[Function, ...
     """The columns with the smallest or largest value of a subquery."""
     member = query.outputs[0][1]
     number = next(rows.binder.numbers)
-    calls = tuple((f"{number}.{function}", Call(function, member, member.type)) for function in functions)
+    calls = tuple((column_text(number, function), Call(function, member, member.type)) for function in functions)
     rows.join(Project(Aggregate(query.root, (), calls), tuple((i, column(i, call.type)) for i, call in calls)))
     return [i for i, _ in calls]
 
@@ -129,7 +130,7 @@ def _is_open(
     flags = []
     for condition in (nulls, None):
         number = next(rows.binder.numbers)
-        ids = [f"{number}.member{place}" for place in range(len(members))]
+        ids = [column_text(number, f"member{place}") for place in range(len(members))]
         root = query.root if condition is None else Filter(query.root, (Predicate(condition),))
         own = tuple(zip(ids, members, strict=True))
         distinct = Distinct(Project(root, own), tuple((i, e.type) for i, e in own))

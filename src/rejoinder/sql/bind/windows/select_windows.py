@@ -16,6 +16,7 @@ from sqlglot import exp
 from rejoinder.errors import InvalidSql, TypeMismatch
 from rejoinder.ir.expressions.expression import Expression, column
 from rejoinder.ir.expressions.operators import NULL_SAFE, compared
+from rejoinder.ir.identities import column_text
 from rejoinder.ir.logical import Aggregate, Call, Join, Node, Predicate, Project, WindowCalls
 from rejoinder.ir.window_calls import SortColumn, WindowCall
 from rejoinder.sql.bind.predicates import bind_condition
@@ -77,7 +78,7 @@ class SelectWindows:
         columns = [replace(c, id=self._renamed(c.id), bounds=self._renamed_bounds(c.bounds)) for c in self.rows.columns]
         computed = [replace(c, id=self._renamed(c.id)) for c in self.rows.computed]
         computed += [
-            Column("", name, f"{self.number}.v{at}", expression.type)
+            Column("", name, column_text(self.number, f"v{at}"), expression.type)
             for at, (name, expression) in enumerate(self.results.values())
         ]
         return replace(self.rows, columns=tuple(columns), repeats=(), computed=tuple(computed))
@@ -99,7 +100,7 @@ class SelectWindows:
             columns |= {i: call.type for i, call in named}
         root = self._with_totals(root, base, columns)
         outputs = [(self._renamed(i), column(i, self.kinds[i])) for i in kept]
-        outputs += [(f"{self.number}.v{at}", value) for at, (_, value) in enumerate(self.results.values())]
+        outputs += [(column_text(self.number, f"v{at}"), value) for at, (_, value) in enumerate(self.results.values())]
         return Project(root, tuple(outputs))
 
     def _without_aliases(self, condition: exp.Expr, items: Sequence[exp.Expr]) -> exp.Expr:
@@ -153,7 +154,7 @@ class SelectWindows:
             (name,) = expression.columns
             if self.kinds[name] == expression.type:
                 return self.inputs.setdefault(column(name, expression.type), name)
-        return self.inputs.setdefault(expression, f"{self.number}.i{len(self.inputs)}")
+        return self.inputs.setdefault(expression, column_text(self.number, f"i{len(self.inputs)}"))
 
     @staticmethod
     def _ties(order: _Order, rows: Sequence[str]) -> tuple[SortColumn, ...]:
@@ -173,7 +174,7 @@ class SelectWindows:
         windowed, known = root, {i for i, _ in base.outputs}
         for partition in dict.fromkeys(partition for partition, _ in self.totals):
             own = next(self.numbers)
-            keys = tuple((f"{own}.k{at}", column(i, columns[i])) for at, i in enumerate(partition))
+            keys = tuple((column_text(own, f"k{at}"), column(i, columns[i])) for at, i in enumerate(partition))
             calls = tuple((i, call) for (group, call), i in self.totals.items() if group == partition)
             used = {i for _, call in calls if call.argument is not None for i in call.argument.columns}
             rows = base if used <= known else windowed
@@ -182,7 +183,7 @@ class SelectWindows:
         return root
 
     def _renamed(self, identifier: str) -> str:
-        return f"{self.number}.{identifier}"
+        return column_text(self.number, identifier)
 
     def _renamed_bounds(self, bounds: ColumnBounds | None) -> ColumnBounds | None:
         if bounds is None:
@@ -204,12 +205,12 @@ class _Calls:
         calls = self.windows.calls.setdefault(order, {})
         if call not in calls:
             count = sum(len(known) for known in self.windows.calls.values())
-            calls[call] = f"{self.windows.number}.w{count}"
+            calls[call] = column_text(self.windows.number, f"w{count}")
         return calls[call]
 
     def total(self, call: Call) -> str:
         known = self.windows.totals
-        return known.setdefault((self.order.partition, call), f"{self.windows.number}.t{len(known)}")
+        return known.setdefault((self.order.partition, call), column_text(self.windows.number, f"t{len(known)}"))
 
     def input(self, expression: Expression) -> str:
         return self.windows.input(expression)

@@ -19,6 +19,7 @@ from rejoinder.ir.expressions import nodes, operators
 from rejoinder.ir.expressions.expression import Expression
 from rejoinder.ir.expressions.monotone import shift
 from rejoinder.ir.expressions.scalar_operation import MonotoneArgument
+from rejoinder.ir.identities import column_part
 from rejoinder.sql.types import spark_types
 from rejoinder.sql.types.terms import Bounds, Compiler, Term, call
 
@@ -30,6 +31,11 @@ class ColumnBounds:
     start: str
     end: str
     size: int | None = None
+
+    @staticmethod
+    def of(column: str, size: int | None = None) -> ColumnBounds:
+        """The bounds of a window column, in the two columns that are named after it."""
+        return ColumnBounds(column_part(column, "start"), column_part(column, "end"), size)
 
 
 @runtime_checkable

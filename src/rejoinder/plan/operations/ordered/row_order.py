@@ -11,7 +11,6 @@ from rejoinder.ir.expressions.expression import Expression, column
 from rejoinder.ir.expressions.nodes import Call, Column
 from rejoinder.ir.expressions.scalar_operation import ScalarOperation
 from rejoinder.ir.window_calls import SortColumn, WindowCall
-from rejoinder.plan.operations.operation import StateText
 from rejoinder.plan.physical.arrangement import Key
 from rejoinder.plan.physical.window_steps import Sorting
 
@@ -64,10 +63,3 @@ def described_calls(calls: Iterable[tuple[str, WindowCall]], labels: Mapping[str
         return call.function if "rank" in call.function else f"{call.function}({argument})"
 
     return ", ".join(dict.fromkeys(described(call) for _, call in calls))
-
-
-def expiring_partition() -> StateText:
-    """What the bound certificate says about rows that expire by an event time in their partition."""
-    return StateText(
-        "PARTITION BY", "a partition", "PARTITION BY a window of an event time, such as TUMBLE(ts, INTERVAL 1 HOUR)"
-    )

@@ -20,39 +20,29 @@ from rejoinder.ir.identities import RelationId
 from rejoinder.ir.window_calls import SortColumn, WindowCall
 from rejoinder.kernels.windows.slices import COPY, ORDER
 from rejoinder.plan.blocks.normal_form import Block, Derived, derive, selected
-from rejoinder.plan.operations.operation import Operation, OwnState, StateText
+from rejoinder.plan.operations.operation import Operation, OwnState
 from rejoinder.plan.operations.ordered.first_rows import FirstRows
-from rejoinder.plan.operations.ordered.row_order import RowOrder, described_calls, expiring_partition, sort_key
+from rejoinder.plan.operations.ordered.ordered_operation import OrderedOperation
+from rejoinder.plan.operations.ordered.row_order import RowOrder, described_calls, sort_key
 from rejoinder.plan.physical.arrangement import Arrangement
 from rejoinder.plan.physical.fragments import Fragment, Rounds
 from rejoinder.plan.physical.window_steps import Window, result_schema
-from rejoinder.watermarks.formula import Formula
 
 if TYPE_CHECKING:
-    from rejoinder.plan.rounds.labels import Labels
     from rejoinder.plan.rounds.program import Program
-    from rejoinder.plan.time.frontier import Frontiers
 
 _SHARDS = 64
 
 
 @dataclass(frozen=True)
-class WindowFunctions(Operation):
+class WindowFunctions(OrderedOperation):
     """The rows of the only block, their sort key, a number that tells equal rows apart, and the values of calls."""
-
-    order: RowOrder
-    calls: tuple[tuple[str, WindowCall], ...]
 
     @property
     def text(self) -> str:
         """What is computed."""
         calls = ", ".join(call.text for _, call in self.calls)
         return f"{calls}: {self.order.text}"
-
-    @property
-    def keeps_state(self) -> bool:
-        """Rows are kept with their values."""
-        return True
 
     def state(self, made: Derived, program: Program) -> Sequence[OwnState]:
         """The rows with their values, in order."""
@@ -79,38 +69,11 @@ class WindowFunctions(Operation):
         rounds.fragments[made.id] = [Fragment(at.round, change, state.key.text, hashed=True)]
         rounds.arrange(made.id, check=False)
 
-    def frontier(self, frontiers: Frontiers, made: Derived, name: str) -> Formula | None:
-        """Of columns of the partition, that of the rows: whatever else a row has can change with its partition."""
-        return frontiers.of_input(made, name) if name in self.order.partition else None
-
-    def expiry_columns(self, made: Derived) -> Sequence[str]:
-        """The partition: as long as it can change, all its rows can."""
-        return self.order.partition
-
-    def is_never_null(self, frontiers: Frontiers, made: Derived, name: str) -> bool:
-        """As in the input; values of calls may be NULL."""
-        return name in made.blocks[0].schema.names and super().is_never_null(frontiers, made, name)
-
-    def lineage(self, made: Derived, block: Block, name: str) -> list[Expression]:
-        """The value of a call depends on all columns."""
-        if name not in block.schema.names:
-            return [expression for _, expression in block.outputs]
-        return super().lineage(made, block, name)
-
-    def column_labels(self, made: Derived, labels: Labels) -> dict[str, str]:
-        """Those of the rows, and the functions."""
-        return labels.outputs(made.blocks) | {name: call.function for name, call in self.calls}
-
     def describe(self, made: Derived, columns: Sequence[str], blocks: Sequence[str]) -> str:
         """The functions, the partition and the order."""
         labels = dict(zip(made.schema.names, columns, strict=True))
         calls = described_calls(self.calls, labels)
         return f"{calls} over {blocks[0]}{self.order.describe(labels)}"
-
-    @property
-    def certificate(self) -> StateText | None:
-        """Rows expire by an event time in the partition."""
-        return expiring_partition()
 
     def _in_order(self, made: Derived) -> Arrangement:
         return Arrangement(made.id, self.order.key(made.schema), made.schema, ORDER)

@@ -1,9 +1,11 @@
 """Compare expressions with batch Spark while you write a function: those that differ are printed.
 
     python -m tests.spark.compare_expressions < expressions.txt
+    python -m tests.spark.compare_expressions words bytes
 
-Each line is an expression over the table of `awkward_values.py`, and may have the words of `expressions.yaml`. Answers
-of Spark are cached in `build/`, so only new expressions start a JVM.
+Without topics of the corpus as arguments, expressions come from the standard input. Each line is an expression over the
+table of `awkward_values.py`, and may have the words of the corpus. Answers of Spark are cached in `build/`, so only new
+expressions start a JVM.
 """
 
 from __future__ import annotations
@@ -14,19 +16,23 @@ from pathlib import Path
 
 from tests.spark.awkward_values import awkward_table
 from tests.spark.conformance import Answer, differences, our_answer, spark_answers
-from tests.spark.corpus import expanded
+from tests.spark.corpus import CLOSE, EQUAL, expanded
 
 _CACHE = Path("build/spark_answers.pickle")
+_PER_BATCH = 40
 
 
 def main() -> None:
-    """Compare the expressions of the standard input."""
-    texts = expanded(line.strip() for line in sys.stdin if line.strip() and not line.startswith("#"))
+    """Compare the expressions of topics, or of the standard input."""
+    topics = EQUAL | {"close": CLOSE}
+    texts = [text for topic in sys.argv[1:] for text in topics[topic]]
+    if not texts:
+        texts = expanded(line.strip() for line in sys.stdin if line.strip() and not line.startswith("#"))
     table = awkward_table()
     answers = _answers(texts)
     for text in texts:
         try:
-            found = differences(answers[text], our_answer(text, table))
+            found = differences(answers[text], our_answer(text, table), ulps=4 if text in CLOSE else 0)
         except Exception as failure:  # noqa: BLE001 - one broken template must not hide the others
             found = [f"{type(failure).__name__}: {failure}"]
         if found:
@@ -41,10 +47,12 @@ def _answers(texts: list[str]) -> dict[str, Answer]:
         from tests.spark.conformance import batch_session
 
         session = make_session(2, settings={"spark.sql.shuffle.partitions": "2"})
-        known |= spark_answers(batch_session(session), "awkward", asked)
-        session.stop()
+        batch = batch_session(session)
         _CACHE.parent.mkdir(exist_ok=True)
-        _CACHE.write_bytes(pickle.dumps(known))
+        for start in range(0, len(asked), _PER_BATCH):
+            known |= spark_answers(batch, "awkward", asked[start : start + _PER_BATCH])
+            _CACHE.write_bytes(pickle.dumps(known))
+        session.stop()
     return known
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -70,8 +71,8 @@ def _register(session: SparkSession, name: str, table: pa.Table) -> None:
     session.createDataFrame(table, schema=schema).createOrReplaceTempView(name)
 
 
-def differences(spark: Answer, ours: Answer) -> list[str]:
-    """What differs between two answers; empty if nothing does."""
+def differences(spark: Answer, ours: Answer, *, ulps: int = 0) -> list[str]:
+    """What differs between two answers; empty if nothing does. Numbers may differ by `ulps` in the last place."""
     if spark.refused or ours.refused:
         return [f"refused by Spark: {spark.refused or 'no'}, by us: {ours.refused or 'no'}"]
     found = []
@@ -79,8 +80,17 @@ def differences(spark: Answer, ours: Answer) -> list[str]:
         found.append(f"named {ours.name}, by Spark {spark.name}")
     if ours.type != spark.type:
         found.append(f"type {ours.type}, by Spark {spark.type}")
-    rows = [row for row, (one, two) in enumerate(zip(ours.values, spark.values, strict=True)) if one != two]
+    rows = [
+        row for row, (one, two) in enumerate(zip(ours.values, spark.values, strict=True)) if not _agree(one, two, ulps)
+    ]
     return found + [f"row {row}: {ours.values[row]}, by Spark {spark.values[row]}" for row in rows[:3]]
+
+
+def _agree(ours: object, theirs: object, ulps: int) -> bool:
+    if ours == theirs or not ulps or {"None", FAILED} & {ours, theirs}:
+        return ours == theirs
+    one, two = float(str(ours)), float(str(theirs))
+    return abs(one - two) <= ulps * math.ulp(two)
 
 
 def our_answer(text: str, table: pa.Table) -> Answer:

@@ -86,6 +86,13 @@ def compile_zero_if_null(compiler: Compiler, node: exp.Expr) -> Term:
     return Term(operators.coalesce([term.node for term in terms]))
 
 
+def compile_null_if_zero(compiler: Compiler, node: exp.Expr) -> Term:
+    """Compile NULLIFZERO: NULLIF(x, 0)."""
+    (value,) = arguments(node, 1)
+    term = compiler.compile(value)
+    return term if term.is_null else choose([equal(term, constant(0, spark_types.INT), node)], [NULL, term], node)
+
+
 def _is_null(compiler: Compiler, node: exp.Expr) -> Term:
     (value,) = arguments(node, 1)
     return Term(operators.is_null(compiler.compile(value).node))
@@ -138,6 +145,12 @@ FUNCTIONS = (
         "nullif(1, 1) IS NULL",
         parsed=exp.Nullif,
         form=compile_null_if,
+    ),
+    ScalarFunction(
+        "nullifzero(x)",
+        "The number, or NULL if it is 0.",
+        "nullifzero(0) IS NULL",
+        form=compile_null_if_zero,
     ),
     ScalarFunction(
         "nvl2(x, y, z)",

@@ -7,7 +7,7 @@ follow Spark's rules, bottom-up, and not DuckDB's inference.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Protocol
 
 import pyarrow as pa
@@ -90,12 +90,16 @@ def _is_time(node: exp.Expr, scope: Scope) -> bool:
 
 
 class _Compiler:
-    def __init__(self, scope: Scope) -> None:
+    def __init__(self, scope: Scope, variables: Mapping[str, Term] | None = None, depth: int = 0) -> None:
         self._scope = scope
+        self._variables = variables or {}
+        self.depth = depth
 
     def compile(self, node: exp.Expr) -> Term:
         if not isinstance(node, exp.Expr):
             raise errors.InvalidSql("an argument is missing", hint="look at the calls of functions in the query")
+        if isinstance(node, exp.Identifier) and node.name.lower() in self._variables:
+            return self._variables[node.name.lower()]
         leaf = _LEAVES.get(type(node))
         if leaf is not None:
             return leaf(self, node)
@@ -107,6 +111,9 @@ class _Compiler:
     def resolve(self, column: exp.Column) -> Term:
         name, kind = self._scope.resolve(column)
         return windows.with_column_bounds(Term(nodes.Column(name, kind)), self._scope)
+
+    def with_variables(self, terms: Mapping[str, Term]) -> Compiler:
+        return _Compiler(self._scope, {**self._variables, **terms}, self.depth + 1)
 
     def repeated(self, starts: nodes.Node) -> str | None:
         return self._scope.repeated(starts) if isinstance(self._scope, windows.WindowScope) else None

@@ -72,7 +72,9 @@ def _table(functions: Sequence[ScalarFunction | AggregateFunction]) -> str:
     for function in sorted(functions, key=lambda function: function.name.lower()):
         aliases = "".join(f"<br>{_code(alias.partition('(')[0])}" for alias in function.aliases)
         example = _code(function.example) if function.example else ""
-        lines.append(f"| {_code(function.signature)}{aliases} | {function.doc} | {example} |")
+        is_outside = isinstance(function, ScalarFunction) and function.outside_duckdb
+        doc = f"{function.doc} *Outside DuckDB.*" if is_outside else function.doc
+        lines.append(f"| {_code(function.signature)}{aliases} | {doc} | {example} |")
     return "\n".join(lines) + "\n"
 
 

@@ -10,7 +10,7 @@ from sqlglot import exp
 from rejoinder import errors
 from rejoinder.ir.expressions import nodes, operators
 from rejoinder.ir.expressions.operators import NULL_SAFE
-from rejoinder.sql.functions.scalar_function import ScalarFunction
+from rejoinder.sql.functions.scalar_function import ScalarFunction, arguments
 from rejoinder.sql.functions.time import windows
 from rejoinder.sql.types import spark_types
 from rejoinder.sql.types.casts import coerce
@@ -88,6 +88,12 @@ def compile_null_safe_equality(compiler: Compiler, node: exp.Expr) -> Term:
     return _compare(NULL_SAFE, compiler.compile(node.this), compiler.compile(node.expression), node)
 
 
+def compile_equal_null(compiler: Compiler, node: exp.Expr) -> Term:
+    """Compile EQUAL_NULL, the function of `<=>`."""
+    left, right = arguments(node, 2)
+    return _compare(NULL_SAFE, compiler.compile(left), compiler.compile(right), node)
+
+
 def compile_null_safe_inequality(compiler: Compiler, node: exp.Expr) -> Term:
     """Compile IS DISTINCT FROM."""
     _refuse_chains(node)
@@ -162,6 +168,12 @@ def _one_of(value: Term, terms: Sequence[Term]) -> Term:
 
 
 FUNCTIONS = (
+    ScalarFunction(
+        "equal_null(x, y)",
+        "Whether two values are equal, where NULL equals NULL; like `x <=> y`.",
+        "equal_null(NULL, NULL)",
+        form=compile_equal_null,
+    ),
     ScalarFunction(
         "x = y",
         "Whether two values compare in this way; NULL if one of them is.",

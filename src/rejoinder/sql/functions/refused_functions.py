@@ -192,6 +192,8 @@ SPELLINGS = (
     Spelling(("lit",), "the literal", "SELECT k, 1 AS x FROM s"),
     Spelling(("expr", "call_function"), "the expression", "SELECT k, upper(k) AS x FROM s"),
     Spelling(("when",), "`CASE WHEN condition THEN x END`", "SELECT k, CASE WHEN n > 1 THEN 1 END AS x FROM s"),
+    Spelling(("create_map",), "`map(k, v)`", "SELECT k, map(k, n) AS x FROM s"),
+    Spelling(("bitwise_not",), "`~x`", "SELECT k, ~n AS x FROM s"),
     Spelling(("negate",), "`-x`", "SELECT k, -n AS x FROM s"),
     Spelling(("count_distinct",), "`COUNT(DISTINCT x)`", "SELECT k, COUNT(DISTINCT n) AS x FROM s GROUP BY k"),
     Spelling(("sum_distinct",), "`SUM(DISTINCT x)`", "SELECT k, SUM(DISTINCT n) AS x FROM s GROUP BY k"),

@@ -54,6 +54,8 @@ class ScalarFunction:
     """Whether a row may fail although no argument does, or the rule that derives it from the arguments."""
     monotone: Callable[[Sequence[Term]], MonotoneArgument | None] | None = None
     """The rule for the argument with which the result is monotone."""
+    outside_duckdb: bool = False
+    """Whether its template calls a function of Arrow arrays (`arrow_functions`)."""
     form: NodeCompiler | None = None
     """Compiles a form of its own, instead of `arguments` and `result`."""
 

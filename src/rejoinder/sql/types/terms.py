@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
@@ -76,6 +76,15 @@ class Compiler(Protocol):
 
     def resolve(self, column: exp.Column) -> Term:
         """Find a column. Raises what the scope raises."""
+        ...
+
+    @property
+    def depth(self) -> int:
+        """In how many lambdas the node is."""
+        ...
+
+    def with_variables(self, terms: Mapping[str, Term]) -> Compiler:
+        """The compiler for the body of a lambda: names in lower case, and what they stand for."""
         ...
 
     def repeated(self, starts: Node) -> str | None:

@@ -143,7 +143,7 @@ REFUSED: list[tuple[str, type[RejoinderError], str]] = [
     ("SELECT max(k) AS k FROM a GROUP BY HAVING max(k) > 1", InvalidSql, "something is missing after `GROUP BY`"),
     ("SELECT k FROM a GROUP BY k, EMIT CHANGES", InvalidSql, "something is missing after `,`"),
     ("SELECT date_trunc() AS d FROM a", InvalidSql, "a function has a wrong number of arguments"),
-    ("SELECT map(k) AS m FROM a", Unsupported, "the function `map` is not supported"),
+    ("SELECT map(k) AS m FROM a", TypeMismatch, "map takes keys and values in turn"),
     ("SELECT substring(s) AS s FROM a", Unsupported, "SUBSTRING has no start"),
     ("SELECT regexp_replace(s, s) AS s FROM a", Unsupported, "the function `regexp_replace` is not supported"),
 ]

@@ -12,24 +12,38 @@ from rejoinder.kernels.duckdb.functions import (
     windowing_functions,
 )
 from rejoinder.kernels.duckdb.functions.casts import cast_template
-from rejoinder.kernels.duckdb.functions.nested import nested_functions
-from rejoinder.kernels.duckdb.functions.numbers import arithmetic, math_functions
+from rejoinder.kernels.duckdb.functions.nested import array_functions, lambda_functions, map_functions, nested_functions
+from rejoinder.kernels.duckdb.functions.numbers import (
+    arithmetic,
+    bit_functions,
+    math_functions,
+    real_functions,
+    try_arithmetic,
+)
 from rejoinder.kernels.duckdb.functions.templates import Rendering
-from rejoinder.kernels.duckdb.functions.text import patterns, text_functions
+from rejoinder.kernels.duckdb.functions.text import encodings, patterns, text_functions, word_functions
 
 DUCKDB_TEXT = "duckdb_text"
 """The function whose template is its only option (`text_expression`)."""
 
 RENDERINGS: dict[str, Rendering] = {
+    **array_functions.RENDERINGS,
+    **lambda_functions.RENDERINGS,
+    **map_functions.RENDERINGS,
     **arithmetic.RENDERINGS,
+    **bit_functions.RENDERINGS,
     **datetime_patterns.RENDERINGS,
+    **encodings.RENDERINGS,
     **logic.RENDERINGS,
     **math_functions.RENDERINGS,
     **nested_functions.RENDERINGS,
     **patterns.RENDERINGS,
     **ranking.RENDERINGS,
+    **real_functions.RENDERINGS,
     **text_functions.RENDERINGS,
     **time_functions.RENDERINGS,
+    **try_arithmetic.RENDERINGS,
+    **word_functions.RENDERINGS,
     **grouping_functions.RENDERINGS,
     **windowing_functions.RENDERINGS,
     DUCKDB_TEXT: lambda call: str(call.operation.options[0]),

@@ -57,7 +57,11 @@ def compile_bracket(compiler: Compiler, node: exp.Expr) -> Term:
 def compile_size(compiler: Compiler, node: exp.Expr) -> Term:
     """Compile SIZE of an array or a map; of NULL it is NULL."""
     only(node, "this")
-    term = compiler.compile(node.this)
+    return size_of(compiler.compile(node.this), node)
+
+
+def size_of(term: Term, node: exp.Expr) -> Term:
+    """The number of elements of an array or a map."""
     if pa.types.is_list(term.type) or pa.types.is_map(term.type):
         return call("size", spark_types.INT, term)
     raise mismatch(node, f"{spark_types.spark_name(term.type)} has no size")

@@ -26,6 +26,25 @@ def compile_negation(compiler: Compiler, node: exp.Expr) -> Term:
     raise mismatch(node, f"`-` needs a number, not {spark_types.spark_name(term.type)}")
 
 
+def compile_sign(compiler: Compiler, node: exp.Expr) -> Term:
+    """Compile NEGATIVE and POSITIVE, the functions of unary minus and plus."""
+    (value,) = arguments(node, 1)
+    term = number_argument(compiler, value, node)
+    if node.name.lower() == "positive":
+        return term
+    return call("negative", term.type, term, can_fail=spark_types.is_integer(term.type))
+
+
+def number_argument(compiler: Compiler, node: exp.Expr, parent: exp.Expr) -> Term:
+    """Compile an argument that Spark takes as a number; text and NULL become DOUBLE."""
+    term = compiler.compile(node)
+    if term.is_null or term.type == spark_types.STRING:
+        return coerce(term, spark_types.DOUBLE, parent)
+    if not spark_types.is_numeric(term.type):
+        raise mismatch(parent, f"a number is needed, not {spark_types.spark_name(term.type)}")
+    return term
+
+
 def compile_addition(compiler: Compiler, node: exp.Expr) -> Term:
     """Compile `+`, of numbers, of a date and days, or of a time and an interval."""
     only(node, "this", "expression")
@@ -237,6 +256,13 @@ FUNCTIONS = (
         operator="div",
         parsed=exp.IntDiv,
         form=compile_integer_division,
+    ),
+    ScalarFunction(
+        "positive(x)",
+        "The number; with negative, `-x`.",
+        "negative(positive(1)) = -1",
+        aliases=("negative",),
+        form=compile_sign,
     ),
     ScalarFunction(
         "pmod(x, y)",

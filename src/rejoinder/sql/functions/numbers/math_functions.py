@@ -1,8 +1,4 @@
-"""Functions on numbers.
-
-EXP, LN, LOG, POWER and the trigonometric functions are not supported: for some numbers the last digit differs between
-Java and DuckDB.
-"""
+"""Functions on numbers."""
 
 from __future__ import annotations
 
@@ -10,20 +6,11 @@ import pyarrow as pa
 from sqlglot import exp
 
 from rejoinder.sql.functions.logic import together
+from rejoinder.sql.functions.numbers.arithmetic import number_argument
 from rejoinder.sql.functions.scalar_function import NodeCompiler, ScalarFunction, first_type
 from rejoinder.sql.types import spark_types
 from rejoinder.sql.types.casts import coerce
 from rejoinder.sql.types.terms import Compiler, Term, call, mismatch, only, refuse
-
-
-def number_argument(compiler: Compiler, node: exp.Expr, parent: exp.Expr) -> Term:
-    """Compile an argument that Spark takes as a number; text and NULL become DOUBLE."""
-    term = compiler.compile(node)
-    if term.is_null or term.type == spark_types.STRING:
-        return coerce(term, spark_types.DOUBLE, parent)
-    if not spark_types.is_numeric(term.type):
-        raise mismatch(parent, f"a number is needed, not {spark_types.spark_name(term.type)}")
-    return term
 
 
 def double_argument(compiler: Compiler, node: exp.Expr, parent: exp.Expr) -> Term:

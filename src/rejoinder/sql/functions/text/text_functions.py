@@ -26,7 +26,8 @@ def whole_argument(compiler: Compiler, node: exp.Expr, parent: exp.Expr) -> Term
     return coerce(compiler.compile(node), spark_types.INT, parent)
 
 
-def _text_or_bytes(compiler: Compiler, node: exp.Expr, parent: exp.Expr) -> Term:
+def text_or_bytes(compiler: Compiler, node: exp.Expr, parent: exp.Expr) -> Term:
+    """Compile an argument that Spark takes as a string or as BINARY."""
     term = compiler.compile(node)
     return term if term.type == spark_types.BINARY else coerce(term, spark_types.STRING, parent)
 
@@ -185,7 +186,7 @@ FUNCTIONS = (
         "length(text)",
         "The number of characters of a text, or of bytes.",
         "length('abc') = 3",
-        (_text_or_bytes,),
+        (text_or_bytes,),
         spark_types.INT,
         aliases=("len", "char_length", "character_length"),
         parsed=exp.Length,

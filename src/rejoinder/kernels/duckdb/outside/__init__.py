@@ -1,0 +1,1 @@
+"""Functions of Arrow arrays that templates call: what DuckDB itself cannot compute."""

@@ -8,6 +8,7 @@ Searches are vectorised over needles: they loop over the steps of a binary searc
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -196,10 +197,14 @@ def cut(run: Ordered, low: Int64, high: Int64, values: Int64 | ByteKeys | None, 
     """Find the insertion points of values between positions `low` and `high` of one hash each, like `searchsorted`.
 
     Without values: the position after the NULLs; with them, there must be none. Cost: log₂ of the longest range, in
-    passes over the ranges still open.
+    passes over the ranges still open. Where these are few, each pass would cost more than its comparisons: then each
+    value is searched by itself.
     """
     low, high = low.copy(), high.copy()
     active = np.flatnonzero(low < high)
+    if len(active) < FEW_NEEDLES and values is not None:
+        low[active] = _cut_one_by_one(run, low[active], high[active], values[active], right=right)
+        return low
     while len(active):
         middle = (low[active] + high[active]) >> 1
         if values is None:
@@ -211,6 +216,31 @@ def cut(run: Ordered, low: Int64, high: Int64, values: Int64 | ByteKeys | None, 
         high[active] = np.where(goes_on, high[active], middle)
         active = active[low[active] < high[active]]
     return low
+
+
+def _cut_one_by_one(run: Ordered, low: Int64, high: Int64, values: Int64 | ByteKeys, *, right: bool) -> list[int]:
+    search = bisect_right if right else bisect_left
+    straws = _keys(run.values)
+    wanted = _keys(values)
+    ranges = zip(low.tolist(), high.tolist(), strict=True)
+    return [search(straws, wanted[number], first, end) for number, (first, end) in enumerate(ranges)]
+
+
+class _Keys(Sequence[Any]):
+    """Byte keys as a sequence of objects, each made when it is asked for."""
+
+    def __init__(self, keys: ByteKeys) -> None:
+        self._keys = keys
+
+    def __len__(self) -> int:
+        return len(self._keys)
+
+    def __getitem__(self, row: Any) -> Any:
+        return self._keys.key(row)
+
+
+def _keys(values: Any) -> Any:
+    return _Keys(values) if isinstance(values, ByteKeys) else values
 
 
 def place(run: Ordered, met: Spans, values: Int64, *, right: bool) -> Int64:

@@ -32,7 +32,7 @@ from rejoinder.kernels.arrow.columns import (
 )
 from rejoinder.kernels.arrow.consolidate import consolidate
 from rejoinder.kernels.arrow.hashing import Mask
-from rejoinder.kernels.arrow.ordered import Ordered, cut, spans
+from rejoinder.kernels.arrow.ordered import Ordered, cut, sorted_by_hash_and_value, spans
 from rejoinder.kernels.arrow.probe import expand
 from rejoinder.kernels.arrow.sorting import rank_values
 
@@ -40,6 +40,9 @@ ORDER = "order"
 """The column with the sort key of a row: its partition, its order values, then all that tells rows apart."""
 COPY = "copy"
 """The column that numbers equal rows of the state, from 0."""
+
+SMALL_RUN = 256
+"""Rows of a run that is read whole."""
 
 
 @dataclass(frozen=True)
@@ -114,7 +117,7 @@ def read_slices(
     `changed` are keys to place among the rows, of the needles `needle_of`, or of one needle each. `order` is the column
     with the keys.
     """
-    runs = [Ordered.of(table, order) for table in tables]
+    runs = [Ordered.of(table, order) for table in _small_ones_united(tables, order)]
     found = [_Part.of(run, needles, order) for run in runs]
     starts, first_keys, at_start = _extended(found, needles.low, needles.floor, before, later=False)
     ends, last_keys, at_end = _extended(found, needles.high, needles.ceiling, after, later=True)
@@ -137,6 +140,18 @@ def read_slices(
     ending[slice_of[at_end]] = True
     row_slice = np.searchsorted(slice_first, place, "right") - 1
     return Slices(rows, place, row_slice, changed_place, last, slice_of, starting, ending)
+
+
+def _small_ones_united(tables: Sequence[pa.Table], order: str) -> list[pa.Table]:
+    """The runs, the small ones as one: a search in each of them would cost more than to sort their rows.
+
+    Small epochs leave several such runs on each of the lower levels of a spine.
+    """
+    small = [table for table in tables if table.num_rows <= SMALL_RUN]
+    if len(small) < 2:
+        return list(tables)
+    large = [table for table in tables if table.num_rows > SMALL_RUN]
+    return [*large, sorted_by_hash_and_value(contiguous(small), order)]
 
 
 def _live(parts: Sequence[pa.Table]) -> pa.Table:

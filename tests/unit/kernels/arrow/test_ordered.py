@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from typing import Any
 
 import numpy as np
@@ -11,9 +12,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from rejoinder.kernels.arrow import ordered
-from rejoinder.kernels.arrow.columns import DIFF, hashes
+from rejoinder.kernels.arrow.byte_keys import ByteKeys
+from rejoinder.kernels.arrow.columns import DIFF, HASH, hashes
 from rejoinder.kernels.arrow.nearest import within
 from rejoinder.kernels.arrow.ordered import (
+    FEW_NEEDLES,
     GREATEST,
     LEAST,
     Bound,
@@ -148,6 +151,19 @@ def test_many_needles_find_what_few_find(spread: int, known: bool, monkeypatch: 
             patch.setattr(ordered, "cut", None if spread < 2**61 else cut)  # too wide to be packed
             many = place(found.runs[0], found.met[0], values[found.met[0].who], right=right)
         assert many.tolist() == few.tolist()
+
+
+@given(st.lists(st.binary(max_size=10), max_size=30), st.lists(st.binary(max_size=10), min_size=1, max_size=5))
+def test_few_keys_are_searched_one_by_one_as_many_are(stored: list[bytes], wanted: list[bytes]) -> None:
+    table = pa.table({"key": pa.array(sorted(stored), pa.binary()), HASH: np.zeros(len(stored), np.uint64)})
+    found = Ordered.of(table, "key")
+    for right in (False, True):
+        for copies in (1, FEW_NEEDLES):
+            values = ByteKeys.of(pa.array(wanted * copies, pa.binary()))
+            low = np.zeros(len(values), np.int64)
+            result = cut(found, low, np.full(len(values), len(stored)), values, right=right)
+            search = bisect_right if right else bisect_left
+            assert result.tolist() == [search(sorted(stored), key) for key in wanted] * copies
 
 
 def test_extremes_are_placed_by_many_needles() -> None:

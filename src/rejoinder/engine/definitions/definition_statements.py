@@ -15,7 +15,7 @@ from rejoinder.ir.catalog import Catalog, Index, Kind, Sink, Source, View
 from rejoinder.ir.identities import owner_of
 from rejoinder.plan.operations.side_outputs import readable
 from rejoinder.secret_options import redacted
-from rejoinder.sql.bind.bind_query import bind, bind_view
+from rejoinder.sql.bind.bind_query import bind
 from rejoinder.sql.bind.binder import Binder
 from rejoinder.sql.bind.emit_clause import defers_emission
 from rejoinder.sql.definitions.source_timing import TIMING
@@ -352,14 +352,11 @@ def _without(catalog: Catalog, statement: Drop) -> Catalog:
             detail=f"sinks of `{relation.name}`: {', '.join(fed)}",
             hint=f"DROP SINK {fed[0]} first, or DROP {kind} {relation.name} CASCADE",
         )
-    smaller = catalog.without_relation(relation.name)
-    for view in smaller.views:
-        try:
-            bind_view(view, smaller)
-        except UnknownName as missing:
+    for reader in with_dependents(catalog, relation):
+        if isinstance(reader, View) and reader is not relation:
             raise DefinitionConflict(
-                f"`{relation.name}` is read by view `{view.name}`",
-                detail=f"{view.name}: {view.query}",
-                hint=f"DROP VIEW {view.name} first, or DROP {kind} {relation.name} CASCADE",
-            ) from missing
-    return smaller
+                f"`{relation.name}` is read by view `{reader.name}`",
+                detail=f"{reader.name}: {reader.query}",
+                hint=f"DROP VIEW {reader.name} first, or DROP {kind} {relation.name} CASCADE",
+            )
+    return catalog.without_relation(relation.name)

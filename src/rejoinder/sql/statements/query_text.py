@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from functools import lru_cache
 
 import sqlglot
 from sqlglot import TokenType, exp
@@ -30,13 +31,14 @@ def whole_relation(text: str) -> str | None:
     return relation_name(table)
 
 
-def named_relations(text: str) -> list[str]:
+@lru_cache(maxsize=1024)
+def named_relations(text: str) -> tuple[str, ...]:
     """Return the names in all FROM clauses of a query, including those of its CTEs.
 
     >>> named_relations("SELECT * FROM a JOIN (SELECT x FROM b.late) c USING (x)")
-    ['a', 'b.late']
+    ('a', 'b.late')
     """
-    return list(dict.fromkeys(relation_name(table) for table in parse_query(text).find_all(exp.Table)))
+    return tuple(dict.fromkeys(relation_name(table) for table in parse_query(text).find_all(exp.Table)))
 
 
 def same_text(left: str, right: str) -> bool:

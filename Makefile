@@ -33,7 +33,7 @@ GROUPED := --dist loadgroup --no-loadscope-reorder
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help venv demo release-check check test test-local test-spark test-deep test-fast format lock bench bench-epochs bench-state bench-planning bench-operators bench-windows soak clean need-python need-java
+.PHONY: help venv demo release-check check test test-local test-spark test-deep test-fast format lock bench bench-epochs bench-state bench-planning bench-operators bench-windows bench-tpch soak clean need-python need-java
 
 help: ## List the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -98,6 +98,9 @@ bench-operators: $(INSTALLED) ## Measure the epochs of W1 to W4 in one process, 
 
 bench-windows: $(INSTALLED) ## Measure one row into partitions of 1,000 and 1 M rows, for window functions; needs no Java
 	$(BIN)/python -m benchmarks.windows
+
+bench-tpch: need-java $(INSTALLED) ## Refresh the views of TPC-H at scale SF (1), against computing them again by Spark and DuckDB
+	SF="$(SF)" REPEAT="$(REPEAT)" $(BIN)/python -m benchmarks.tpch
 
 soak: need-java $(INSTALLED) ## Break a flow at random for MINUTES minutes (10); check the result, and that nothing grows
 	MINUTES="$(MINUTES)" $(BIN)/python -m benchmarks.soak

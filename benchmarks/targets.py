@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from statistics import median
 from typing import Any
 
 SMALL, LARGE = 1_000_000, 5_000_000
 BEST = "the best peer here"
+REFRESH_SCALE, REFRESH_RATE = 1.0, "0.001"
+REFRESH_TARGETS = (("spark", 0.1, 18), ("duckdb", 1.0, 12))  # peer, share of its CPU, number of queries
 
 
 @dataclass(frozen=True)
@@ -86,6 +88,39 @@ def judge(results: list[dict[str, Any]], n: int) -> list[str]:
         elif name in others:
             shown = f"{name} on {workload}" if target.peer_workload else name
             verdicts.append(_verdict(target, shown, ours, others[name]))
+    return verdicts
+
+
+def judge_refresh(queries: Mapping[str, Mapping[str, Any]], scale: float) -> list[str]:
+    """Judge the refresh of TPC-H's views against computing them again, at the scale that has targets.
+
+    >>> seconds = {"alone_cpu_s": {"0.001": 0.4}, "shared_cpu_s": {"0.001": 0.2}}
+    >>> line = seconds | {"spark_cpu_s": 3.0, "duckdb_cpu_s": 0.1, "ok": True}
+    >>> for verdict in judge_refresh({"q1": line, "q2": line}, 1.0):
+    ...     print(verdict)
+    target refresh at 0.001 in one flow at most 0.1 x spark on 18 queries, measured 2 (alone 0), NOT met; missed: none
+    target refresh at 0.001 in one flow at most 1 x duckdb on 12 queries, measured 0 (alone 0), NOT met; missed: q1 q2
+    """
+    if scale != REFRESH_SCALE:
+        return [f"targets are for scale {REFRESH_SCALE:g}; at {scale:g} none is judged"]
+    verdicts = []
+    for peer, share, least in REFRESH_TARGETS:
+        if any(line[f"{peer}_cpu_s"] is None for line in queries.values()):
+            continue
+        reached = {
+            which: [
+                name
+                for name, line in queries.items()
+                if line["ok"] and line[f"{which}_cpu_s"][REFRESH_RATE] <= share * line[f"{peer}_cpu_s"]
+            ]
+            for which in ("alone", "shared")
+        }
+        missed = " ".join(name for name in queries if name not in reached["shared"])
+        verdicts.append(
+            f"target refresh at {REFRESH_RATE} in one flow at most {share:g} x {peer} on {least} queries, "
+            f"measured {len(reached['shared'])} (alone {len(reached['alone'])}), "
+            f"{'met' if len(reached['shared']) >= least else 'NOT met'}; missed: {missed or 'none'}"
+        )
     return verdicts
 
 

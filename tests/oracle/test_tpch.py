@@ -1,15 +1,8 @@
-"""TPC-H: all 22 queries as Spark writes them, under random inserts, updates and deletes, compared after each epoch.
-
-The texts in `tpch/` are those of Spark's own benchmark.
-"""
+"""TPC-H: all 22 queries as Spark writes them, under random inserts, updates and deletes, compared after each epoch."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable
-from decimal import Decimal
-from pathlib import Path
-from typing import Any
 
 import duckdb
 import pyarrow as pa
@@ -17,12 +10,8 @@ import pytest
 
 from rejoinder.testing import Driver
 from tests.deep import one_seed
+from tests.oracle.tpch_answers import QUERIES, are_equal
 from tests.oracle.tpch_data import SCHEMA, Database
-
-QUERIES = {
-    f"q{number}": Path(__file__).with_name("tpch").joinpath(f"q{number}.sql").read_text(encoding="utf-8")
-    for number in range(1, 23)
-}
 
 
 @pytest.mark.parametrize("parallelism", [1, 7])
@@ -73,11 +62,8 @@ def _create(driver: Driver, names: Iterable[str]) -> None:
 def _compare(driver: Driver, database: Database) -> None:
     batch = _batch(database)
     for name, query in QUERIES.items():
-        expected = sorted(map(_comparable, batch.execute(query).fetchall()), key=repr)
-        actual = sorted((_comparable(tuple(row.values())) for row in driver.table(name)), key=repr)
-        assert len(actual) == len(expected), name
-        for ours, theirs in zip(actual, expected, strict=True):
-            assert _are_equal(ours, theirs), name
+        rows = (tuple(row.values()) for row in driver.table(name))
+        assert are_equal(rows, batch.execute(query).fetchall()), name
 
 
 def _batch(database: Database) -> duckdb.DuckDBPyConnection:
@@ -90,18 +76,3 @@ def _batch(database: Database) -> duckdb.DuckDBPyConnection:
             connection.execute(f"INSERT INTO {table} SELECT * FROM changed")
             connection.unregister("changed")
     return connection
-
-
-def _comparable(row: tuple[Any, ...]) -> tuple[Any, ...]:
-    """A row that sorts like its equal from the other side: text first, and numbers of all types as one."""
-    numbers = [round(float(value), 2) for value in row if isinstance(value, int | float | Decimal)]
-    texts = [str(value) for value in row if not isinstance(value, int | float | Decimal)]
-    return (*texts, *numbers)
-
-
-def _are_equal(ours: tuple[Any, ...], theirs: tuple[Any, ...]) -> bool:
-    """Spark divides decimals to a scale of its own where DuckDB has a DOUBLE, so that the last digits differ."""
-    return len(ours) == len(theirs) and all(
-        math.isclose(a, b, rel_tol=1e-6, abs_tol=0.011) if isinstance(a, float) else a == b
-        for a, b in zip(ours, theirs, strict=True)
-    )

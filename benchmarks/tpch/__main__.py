@@ -1,0 +1,156 @@
+"""`python -m benchmarks.tpch`: refresh the 22 views of TPC-H after changes, against computing them again.
+
+CPU seconds of one epoch, the mean over the epochs of a rate: of each view in a flow of its own, and of all 22 in one
+flow. Of the latter, a view has the part that corresponds to what it costs alone. Options can also be given as
+environment variables, as `make bench-tpch` does.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shutil
+import statistics
+import sys
+import warnings
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from benchmarks import targets
+from benchmarks.tpch.tpch_recompute import by_duckdb, by_spark
+from benchmarks.tpch.tpch_refresh import ALL, InProcess, OnSpark, Refreshed, load, refresh
+from benchmarks.tpch.tpch_rows import RATES, WARM_EPOCHS, Epochs, prepare
+from tests.oracle.tpch_answers import QUERIES, are_equal
+
+HERE = Path(__file__).resolve().parents[1]
+
+
+def parse(arguments: list[str] | None = None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.tpch", description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--scale", type=float, default=float(os.environ.get("SF") or 1), help="scale factor")
+    parser.add_argument("--repeat", type=int, default=int(os.environ.get("REPEAT") or 3), help="epochs of each rate")
+    parser.add_argument("--cores", type=int, default=int(os.environ.get("CORES") or 2))
+    parser.add_argument("--in-process", action="store_true", help="Rejoinder's operators without Spark; needs no Java")
+    return parser.parse_args(arguments)
+
+
+def run(options: argparse.Namespace, out: Path, console: Console) -> dict[str, Any]:
+    """Load, refresh each view alone and all together, compute them again; check every answer."""
+    folder = out / "tpch"
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    load_average = os.getloadavg()[0]
+    with console.status(f"rows at scale {options.scale:g}"):
+        epochs = prepare(options.scale, options.repeat, HERE / "data")
+    with console.status("DuckDB"):
+        duckdb_s, truth = by_duckdb(epochs.folder, options.cores)
+    spark_s, spark_rows = dict[str, float](), dict[str, Any]()
+    if not options.in_process:
+        with console.status("batch Spark"):
+            spark_s, spark_rows = by_spark(epochs.folder, options.cores, out / "tpch-spark.log")
+    engine = InProcess if options.in_process else OnSpark
+    with console.status("loading all views into one flow"):
+        flow, load_cpu_s = load(engine, epochs, folder)
+    queries: dict[str, dict[str, Any]] = {}
+    refreshed = Refreshed([], {}, [])
+    for name in (*QUERIES, ALL):
+        with console.status(f"refreshing {name}"):
+            refreshed = refresh(engine, epochs, folder, QUERIES if name == ALL else [name])
+        line: dict[str, Any] = {
+            "alone_cpu_s": _by_rate(epochs, refreshed.cpu_s),
+            "state_bytes": refreshed.state_bytes,
+            "ok": all(are_equal(rows, truth[view]) for view, rows in refreshed.rows.items()),
+        }
+        if name != ALL:
+            line |= {"spark_cpu_s": spark_s.get(name), "duckdb_cpu_s": round(duckdb_s[name], 4)}
+            line["ok"] = line["ok"] and (not spark_s or are_equal(spark_rows[name], truth[name]))
+        queries[name] = line
+        console.print(json.dumps({"query": name} | line), soft_wrap=True, highlight=False)
+    flow.close()
+    shutil.rmtree(folder)
+    together = queries.pop(ALL)
+    for rate, seconds in together["alone_cpu_s"].items():
+        share = seconds / sum(line["alone_cpu_s"][rate] for line in queries.values())
+        for line in queries.values():
+            line.setdefault("shared_cpu_s", {})[rate] = round(line["alone_cpu_s"][rate] * share, 4)
+    return {
+        "scale": options.scale,
+        "in_process": options.in_process,
+        "load1": round(load_average, 1),
+        "changed_rows": _by_rate(epochs, epochs.changed_rows[1:]),
+        "load_cpu_s": round(load_cpu_s, 1),
+        "queries": queries,
+        "together": together,
+        "sharing": sharing(refreshed, queries),
+    }
+
+
+def sharing(together: Refreshed, queries: dict[str, Any]) -> dict[str, Any]:
+    """How much of the state the views share."""
+    alone = sum(line["state_bytes"] for line in queries.values())
+    users = [len(set(arrangement["used_by"]) & set(QUERIES)) for arrangement in together.arrangements]
+    shared = [a["bytes"] for a, count in zip(together.arrangements, users, strict=True) if count > 1]
+    return {
+        "bytes_in_flows_of_their_own": alone,
+        "bytes_in_one_flow": together.state_bytes,
+        "saved": round(1 - together.state_bytes / alone, 3),
+        "arrangements": len(users),
+        "shared_arrangements": len(shared),
+        "shared_bytes": sum(shared),
+    }
+
+
+def show(report: dict[str, Any], console: Console) -> None:
+    """Print a line for each query, the sums, and the targets."""
+    title = f"TPC-H at scale {report['scale']:g}: CPU ms to refresh a view after changes, and to compute it again"
+    table = Table(title=title, caption="each view: in a flow of its own / its part of one flow with all 22")
+    table.add_column("query")
+    for heading in (*(f"{rate:.2%}" for rate in RATES), "Spark", "DuckDB", "state MB", "ok"):
+        table.add_column(heading, justify="right")
+    for name, line in report["queries"].items():
+        pairs = zip(line["alone_cpu_s"].values(), line["shared_cpu_s"].values(), strict=True)
+        peers = (line["spark_cpu_s"], line["duckdb_cpu_s"])
+        cells = [*(f"{_ms(alone)} / {_ms(shared)}" for alone, shared in pairs), *map(_ms, peers)]
+        table.add_row(name, *cells, f"{line['state_bytes'] / 1e6:,.0f}", "yes" if line["ok"] else "[red]NO[/red]")
+    together, lines = report["together"], report["queries"].values()
+    sums = [[line[peer] for line in lines if line[peer] is not None] for peer in ("spark_cpu_s", "duckdb_cpu_s")]
+    cells = [*map(_ms, together["alone_cpu_s"].values()), *(_ms(sum(values) or None) for values in sums)]
+    table.add_row(ALL, *cells, f"{together['state_bytes'] / 1e6:,.0f}", "yes" if together["ok"] else "[red]NO[/red]")
+    console.print(table)
+    facts = {key: report[key] for key in ("changed_rows", "load_cpu_s", "load1", "sharing")}
+    console.print(json.dumps(facts), soft_wrap=True, highlight=False)
+    for verdict in targets.judge_refresh(report["queries"], report["scale"]):
+        console.print(verdict, soft_wrap=True)
+
+
+def _ms(seconds: float | None) -> str:
+    return "-" if seconds is None else f"{seconds * 1000:,.0f}"
+
+
+def main() -> int:
+    options = parse()
+    warnings.simplefilter("ignore")  # a trailing ORDER BY has no effect in a view
+    console = Console(width=None if sys.stdout.isatty() else 150)
+    out = HERE / "out"
+    out.mkdir(exist_ok=True)
+    report = run(options, out, console)
+    (out / "tpch.json").write_text(json.dumps(report, indent=1) + "\n")
+    show(report, console)
+    console.print("written: benchmarks/out/tpch.json")
+    return 0 if all(line["ok"] for line in (*report["queries"].values(), report["together"])) else 1
+
+
+def _by_rate(epochs: Epochs, values: Any) -> dict[str, float]:
+    """The mean over the measured epochs of each rate; `values` lacks that of the first epoch."""
+    groups: dict[str, list[float]] = {}
+    for rate, value in zip(epochs.rates[WARM_EPOCHS:], values[WARM_EPOCHS - 1 :], strict=True):
+        groups.setdefault(f"{rate:g}", []).append(value)
+    return {rate: round(statistics.fmean(group), 4) for rate, group in groups.items()}
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from rejoinder.core.running_query import RunningQuery, stream
 from rejoinder.errors import StateError, TypeMismatch, Unsupported
-from rejoinder.ir import logical
+from rejoinder.ir import aggregate_calls, logical
 from rejoinder.ir.expressions import nodes
 from rejoinder.ir.expressions.expression import Expression, column
 from rejoinder.ir.expressions.scalar_operation import ScalarOperation
@@ -101,15 +101,15 @@ class WindowState:
         schema = self._source.schema
         scan = logical.Scan(SourceRows(SOURCE), tuple((f"0.{name}", name) for name in schema.names), schema)
         keys = {f"1.{name}": column(f"0.{name}", schema.field(name).type) for name in (WINDOW, *self._groups)}
-        aggregates: dict[logical.Call, str] = {}
+        aggregates: dict[aggregate_calls.Call, str] = {}
 
-        def called(function: logical.Function, call: Call) -> Expression:
+        def called(function: aggregate_calls.Function, call: Call) -> Expression:
             if call.column is None:
-                aggregate = logical.Call("count", None, pa.int64())
+                aggregate = aggregate_calls.Call("count", None, pa.int64())
             else:
                 (own,) = [own for own, name in self._arguments.items() if name == call.column]
                 argument = column(f"0.{own}", schema.field(own).type)
-                aggregate = logical.Call(function, argument, _type(function, call.column, argument.type))
+                aggregate = aggregate_calls.Call(function, argument, _type(function, call.column, argument.type))
             return column(aggregates.setdefault(aggregate, f"1.a{len(aggregates)}"), aggregate.type)
 
         results = [(f"r{number}", _result(call, called)) for number, call in enumerate(calls.values())]
@@ -118,7 +118,7 @@ class WindowState:
         return logical.Query(root, (*outputs, *results), emission=logical.Emission("final"))
 
 
-def _result(call: Call, called: Callable[[logical.Function, Call], Expression]) -> Expression:
+def _result(call: Call, called: Callable[[aggregate_calls.Function, Call], Expression]) -> Expression:
     """Return the result of a call; `called` adds an aggregate of the engine and returns its column."""
     if call.function not in FUNCTIONS or (call.column is None and call.function != "count"):
         raise Unsupported(
@@ -131,7 +131,7 @@ def _result(call: Call, called: Callable[[logical.Function, Call], Expression]) 
     return Expression(nodes.Call(_AVERAGE, [total.node, count.node], pa.float64()))
 
 
-def _type(function: logical.Function, name: str, kind: pa.DataType) -> pa.DataType:
+def _type(function: aggregate_calls.Function, name: str, kind: pa.DataType) -> pa.DataType:
     if function == "count":
         return pa.int64()
     if function != "sum":

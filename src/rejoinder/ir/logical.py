@@ -6,12 +6,13 @@ be combined and split without renaming. Expressions refer to column ids.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 import pyarrow as pa
 
+from rejoinder.ir.aggregate_calls import Call, ValueOrder
 from rejoinder.ir.expressions.expression import Expression, column
 from rejoinder.ir.expressions.monotone import Step, simplified
 from rejoinder.ir.expressions.operators import shifted
@@ -165,19 +166,6 @@ class Distinct:
     """Ids and types of the columns that are compared: all of them."""
 
 
-Function = Literal["count", "sum", "min", "max"]
-
-
-@dataclass(frozen=True)
-class Call:
-    """A call of an aggregate function, which ignores NULL."""
-
-    function: Function
-    argument: Expression | None
-    """None for `count(*)`."""
-    type: pa.DataType
-
-
 @dataclass(frozen=True)
 class Aggregate:
     """One row per group: `keys`, then `calls`. NULL is a key. Without keys there is always exactly one row."""
@@ -187,6 +175,24 @@ class Aggregate:
     calls: tuple[tuple[str, Call], ...]
     session: tuple[str, int] | None = None
     """Of groups by the start of a session: the call that is the largest time of a group, and the gap."""
+    order: ValueOrder | None = None
+
+    @property
+    def arguments(self) -> list[Expression]:
+        """What is read besides the keys."""
+        ordered = [] if self.order is None else [e for e, _ in self.order.columns] + [self.order.weight]
+        return [*(call.argument for _, call in self.calls if call.argument is not None), *ordered]
+
+    def with_arguments(self, change: Callable[[Expression], Expression]) -> Aggregate:
+        """The same aggregates of other arguments."""
+        calls = tuple(
+            (i, call if call.argument is None else replace(call, argument=change(call.argument)))
+            for i, call in self.calls
+        )
+        order = self.order
+        if order is not None:
+            order = ValueOrder(tuple((change(e), direction) for e, direction in order.columns), change(order.weight))
+        return replace(self, calls=calls, order=order)
 
 
 @dataclass(frozen=True)

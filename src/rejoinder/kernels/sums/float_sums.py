@@ -8,28 +8,28 @@ Cost: a few passes over the rows for each class of 32 powers of two that occurs,
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from rejoinder.kernels.arrow.columns import Int64, UInt64
+from rejoinder.kernels.arrow.hashing import Mask
 from rejoinder.kernels.sums.digits import BITS, MASK, Digits, multiplied, normal
+from rejoinder.kernels.sums.sparse_counts import packed, unpacked
 
-KEPT = pa.list_(pa.int64())
 SMALLEST_POWER = -1126
 """The power of two of the last bit of the last digit: that of the smallest float, as `frexp` returns it."""
 _NAN, _PLUS, _MINUS = 100, 101, 102
 """Positions of the counts of values that are not finite; positions of digits are below 70."""
-_POSITION_BITS = 8
-_POSITION = (1 << _POSITION_BITS) - 1
 
 Floats = npt.NDArray[np.float64]
 
 
 def sum_floats(before: pa.Array, values: Floats, diffs: Int64, starts: Int64) -> tuple[pa.Array, Floats]:
     """Add the values from each start to the next to the sum before (NULL: none). Return the new state, and the sums."""
-    old_digits, old_positions, old_groups = _unpacked(before)
+    old_digits, old_positions, old_groups = unpacked(before)
     old_special = old_positions >= _NAN
     finite = np.isfinite(values)
     parts, place = _digits(np.where(finite, values, 0.0))
@@ -58,7 +58,7 @@ def sum_float_frames(
 
     Give what to keep, and the sums. `before` may have NULL: none. Cost: the prefix sums of every digit.
     """
-    old_digits, old_positions, old_rows = _unpacked(before)
+    old_digits, old_positions, old_rows = unpacked(before)
     old_special = old_positions >= _NAN
     parts, place = _digits(np.where(np.isfinite(values), values, 0.0))
     used = np.concatenate([place[(parts != 0).any(axis=0)], old_positions[~old_special], [2]])
@@ -133,14 +133,19 @@ def _shown(sums: Floats, special: Int64) -> Floats:
 def _packed(digits: Digits, first: int, special: Int64) -> pa.Array:
     """Return the digits and counts of each group that are not zero, with their positions."""
     positions = np.concatenate([np.arange(first, first + len(digits)), [_NAN, _PLUS, _MINUS]])
-    both = np.concatenate([digits, special]).T
-    groups, at = np.nonzero(both)
-    entries = (both[groups, at] << _POSITION_BITS) | positions[at]
-    offsets = np.searchsorted(groups, np.arange(len(both) + 1))
-    return pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), pa.array(entries, pa.int64()))
+    return packed(np.concatenate([digits, special]), positions)
 
 
-def _unpacked(kept: pa.Array) -> tuple[Int64, Int64, Int64]:
-    """Return digits, positions and groups."""
-    entries = np.asarray(kept.flatten())
-    return entries >> _POSITION_BITS, entries & _POSITION, np.asarray(pc.list_parent_indices(kept))
+def integers_of_sums(kept: pa.Array) -> tuple[npt.NDArray[Any], Mask]:
+    """Return exact sums as Python integers, in units of 2 to the power of `SMALLEST_POWER`; and a mask of finite ones.
+
+    The sum of a group that is not finite leaves out what is not.
+    """
+    digits, positions, groups = unpacked(kept)
+    is_special = positions >= _NAN
+    finite = np.ones(len(kept), bool)
+    finite[groups[is_special]] = False
+    digits, positions, groups = digits[~is_special], positions[~is_special], groups[~is_special]
+    sums = np.zeros(len(kept), object)
+    np.add.at(sums, groups, digits.astype(object) << (positions * BITS).astype(object))
+    return sums, finite

@@ -20,7 +20,8 @@ from rejoinder.ir.window_calls import WindowCall
 from rejoinder.kernels.arrow.columns import Int64, single_chunk
 from rejoinder.kernels.arrow.hashing import Mask
 from rejoinder.kernels.sums.accumulate import float_values, ranked, sum_frames, taken
-from rejoinder.kernels.sums.float_sums import KEPT, sum_float_frames
+from rejoinder.kernels.sums.float_sums import sum_float_frames
+from rejoinder.kernels.sums.sparse_counts import KEPT
 from rejoinder.kernels.windows.frames import Sorted
 
 Columns = dict[str, pa.Array]

@@ -7,19 +7,39 @@ it shares a count with COUNT and AVG of the same argument.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import pyarrow as pa
 
+from rejoinder.ir.aggregate_calls import Call, Function
+from rejoinder.ir.expressions import nodes
 from rejoinder.ir.expressions.expression import Expression, column, substitute
-from rejoinder.ir.expressions.nodes import Literal
+from rejoinder.ir.expressions.nodes import Column, Literal
 from rejoinder.ir.expressions.operators import compared, shifted, when
-from rejoinder.ir.logical import Aggregate, Call, Function
+from rejoinder.ir.expressions.scalar_operation import ScalarOperation
+from rejoinder.ir.logical import Aggregate
+from rejoinder.ir.window_calls import SortColumn
 from rejoinder.kernels.duckdb.render import duckdb_text
+from rejoinder.kernels.sums.sparse_counts import KEPT
 
 ROWS = "n"
+ASCENDING = SortColumn("").text
 UNIT_SCHEMA = pa.schema([("c0", pa.bool_())])
+SUMS: dict[Function, int] = {"m2": 2, "comoment": 3, "skewness": 3, "kurtosis": 4}
+"""How many exact sums a moment needs."""
+BITS: tuple[Function, ...] = ("bit_and", "bit_or", "bit_xor")
+ORDERED: tuple[Function, ...] = ("at", "list")
+
+
+@dataclass(frozen=True)
+class OrderColumns:
+    """The columns of the input that give the order of values: sort keys, and how many values a row stands for."""
+
+    key: str
+    weight: str
+    floor: Expression
+    """The part of a sort key that all rows of a group share."""
 
 
 @dataclass(frozen=True)
@@ -31,11 +51,26 @@ class Accumulator:
     argument: str
     type: pa.DataType
     text: str = field(compare=False)
+    count: str | None = None
+    """The accumulator that counts the values."""
+    options: tuple[str | float, ...] = ()
 
     @property
-    def digits(self) -> str | None:
-        """The column that keeps the exact sum of floats."""
-        return f"{self.name}_digits" if self.function == "sum" and pa.types.is_floating(self.type) else None
+    def hidden(self) -> dict[str, pa.DataType]:
+        """The columns that it keeps besides its value, by name."""
+        if self.function == "sum":
+            return {f"{self.name}_digits": KEPT} if pa.types.is_floating(self.type) else {}
+        if self.function in SUMS:
+            return {f"{self.name}_sum{at}": KEPT for at in range(SUMS[self.function])}
+        if self.function in BITS:
+            return {f"{self.name}_bits": KEPT}
+        return {f"{self.name}_key": pa.binary(), f"{self.name}_rank": pa.int64()} if self.function == "at" else {}
+
+    @property
+    def canonical(self) -> str:
+        """Canonical text."""
+        options = "".join(f", {option}" for option in self.options)
+        return f"{self.function}({self.argument}{options})::{self.type}"
 
 
 @dataclass(frozen=True)
@@ -46,6 +81,7 @@ class Layout:
     accumulators: tuple[Accumulator, ...]
     results: tuple[tuple[str, Expression], ...]
     prefix: str
+    order: OrderColumns | None = None
 
     def identifier(self, name: str) -> str:
         """The identifier of a column of the relation."""
@@ -57,19 +93,29 @@ def lay_out(node: Aggregate, columns: Mapping[str, Expression]) -> Layout:
     prefix = (node.keys[0] if node.keys else node.calls[0])[0]
     inputs = [(i, substitute(e, columns)) for i, e in node.keys]
     arguments: dict[Expression, str] = {}
-    found: dict[tuple[str, str], Accumulator] = {}
+    found: dict[tuple[object, ...], Accumulator] = {}
+
+    def input_name(expression: Expression) -> str:
+        name = arguments.get(expression)
+        if name is None:
+            name = arguments[expression] = f"c{len(inputs)}"
+            inputs.append((f"{prefix}/{name}", expression))
+        return name
 
     def accumulator(call: Call, function: Function) -> Accumulator:
         assert call.argument is not None
         inner = substitute(call.argument, columns)
-        name = arguments.get(inner)
-        if name is None:
-            name = arguments[inner] = f"c{len(inputs)}"
-            inputs.append((f"{prefix}/{name}", inner))
+        name = input_name(inner)
+        count = None
+        if function in SUMS or function in BITS:
+            count = accumulator(call, "count").name
+        elif function in ORDERED and node.order is not None:
+            count = accumulator(Call("sum", node.order.weight, pa.int64()), "sum").name
         kind = pa.int64() if function == "count" else call.type
+        options = call.options if function == call.function else ()
         text = f"{function}({call.argument.text or duckdb_text(inner.node)})"
-        made = Accumulator(f"a{len(found)}", function, name, kind, text)
-        return found.setdefault((function, name), made)
+        made = Accumulator(f"a{len(found)}", function, name, kind, text, count, options)
+        return found.setdefault((function, name, kind, options), made)
 
     def identifier(name: str) -> str:
         return _identifier(prefix, name)
@@ -87,7 +133,28 @@ def lay_out(node: Aggregate, columns: Mapping[str, Expression]) -> Layout:
 
     results = [(i, column(identifier(f"c{at}"), e.type)) for at, (i, e) in enumerate(node.keys)]
     results += [(i, result(call)) for i, call in node.calls]
-    return Layout(tuple(inputs), tuple(found.values()), tuple(results), prefix)
+    if node.order is None:
+        return Layout(tuple(inputs), tuple(found.values()), tuple(results), prefix)
+    weight = input_name(substitute(node.order.weight, columns))
+    keys = [(Expression(Column(f"c{at}", e.type)), ASCENDING) for at, (_, e) in enumerate(node.keys)]
+    ordered = [(substitute(e, columns), direction) for e, direction in node.order.columns]
+    same = [(e, ASCENDING) for _, e in inputs[: len(node.keys)]]
+    key = f"c{len(inputs)}"
+    inputs.append((f"{prefix}/{key}", sort_key([*same, *ordered])))
+    order = OrderColumns(key, weight, sort_key(keys))
+    return Layout(tuple(inputs), tuple(found.values()), tuple(results), prefix, order)
+
+
+def sort_key(columns: Sequence[tuple[Expression, str]]) -> Expression:
+    """Bytes that compare as rows do: those of each column one after the other, so that a prefix is a key too."""
+    directions = tuple(direction for _, direction in columns)
+    operation = ScalarOperation("sort_key", directions, evaluation="all", nulls="never")
+    return Expression(nodes.Call(operation, [e.node for e, _ in columns], pa.binary()), "sort key")
+
+
+def empty_sort_key() -> Expression:
+    """The sort key of a row without columns."""
+    return sort_key([])
 
 
 def _identifier(prefix: str, name: str) -> str:

@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -17,8 +17,15 @@ from rejoinder.ir.expressions.expression import Expression, column, literal
 from rejoinder.ir.expressions.nodes import Literal
 from rejoinder.ir.expressions.operators import compared
 from rejoinder.ir.identities import UNIT, RelationId
-from rejoinder.kernels.sums.float_sums import KEPT
-from rejoinder.plan.blocks.accumulators import ROWS, UNIT_SCHEMA, Accumulator, Layout, lay_out
+from rejoinder.plan.blocks.accumulators import (
+    ROWS,
+    UNIT_SCHEMA,
+    Accumulator,
+    Layout,
+    OrderColumns,
+    empty_sort_key,
+    lay_out,
+)
 from rejoinder.plan.blocks.normal_form import Block, Derived, Input, derive
 from rejoinder.plan.operations.append_only import has_append_only_input
 from rejoinder.plan.operations.operation import Operation, OwnState, StateText
@@ -39,6 +46,7 @@ class Grouping(Operation):
 
     keys: tuple[pa.DataType, ...]
     accumulators: tuple[Accumulator, ...]
+    order: OrderColumns | None = field(default=None, kw_only=True)
 
     @property
     def key_names(self) -> tuple[str, ...]:
@@ -50,16 +58,14 @@ class Grouping(Operation):
         """The columns of a group's row."""
         fields = [*zip(self.key_names, self.keys, strict=True), (ROWS, pa.int64())]
         for each in self.accumulators:
-            fields.append((each.name, each.type))
-            if each.digits is not None:
-                fields.append((each.digits, KEPT))
+            fields += [(each.name, each.type), *each.hidden.items()]
         return pa.schema(fields)
 
     @property
     def text(self) -> str:
         """Canonical text: equal for equal computations."""
-        calls = ", ".join(f"{a.function}({a.argument})::{a.type}" for a in self.accumulators)
-        return f"by {len(self.keys)}: {calls}"
+        calls = ", ".join(each.canonical for each in self.accumulators)
+        return f"by {len(self.keys)}: {calls}" + ("" if self.order is None else f" in the order of {self.order.key}")
 
     @property
     def keeps_state(self) -> bool:
@@ -69,9 +75,12 @@ class Grouping(Operation):
     def state(self, made: Derived, program: Program) -> Sequence[OwnState]:
         """The groups, and values if an accumulator needs them."""
         groups, values = OwnState(self._groups(made), "groups"), self._values(made, program)
-        if values is None:
-            return [groups]
-        return [groups, OwnState(values, text="values, for when one is retracted")]
+        result = [groups]
+        if values is not None:
+            result.append(OwnState(values, text="values, for when one is retracted"))
+        if self.order is not None:
+            result.append(OwnState(self._in_order(made, self.order), text="values in order"))
+        return result
 
     def steps(self, rounds: Rounds, made: Derived, *, whole: bool) -> None:
         """Turn changes of rows into changes of groups."""
@@ -89,6 +98,7 @@ class Grouping(Operation):
             rounds.program.readers(made.id),
             whole=whole,
             expiring=None if self.expires_by_key else rounds.retentions.of(groups),
+            order=None if self.order is None else (self._in_order(made, self.order), self.order),
         )
         rounds.add(at.round, step)
         rounds.arrange(inputs, check=False)
@@ -156,13 +166,17 @@ class Grouping(Operation):
             return None
         return Arrangement(made.input, self._key(), made.blocks[0].schema)
 
+    def _in_order(self, made: Derived, order: OrderColumns) -> Arrangement:
+        """The input's rows, by key and in order."""
+        return Arrangement(made.input, self._key(), made.blocks[0].schema, order.key)
+
     def _key(self) -> Key:
         parts = tuple(column(name, kind) for name, kind in zip(self.key_names, self.keys, strict=True))
         return Key(parts, frozenset(range(len(parts))))
 
 
 def _plain(keys: tuple[pa.DataType, ...], layout: Layout) -> Grouping:
-    return Grouping(keys, layout.accumulators)
+    return Grouping(keys, layout.accumulators, order=layout.order)
 
 
 def aggregated(
@@ -177,7 +191,8 @@ def aggregated(
     columns = tuple((layout.identifier(f.name), f.type) for f in grouping.schema)
     blocks: tuple[Block, ...] = (replace(block, outputs=layout.inputs),)
     if not node.keys:
-        nothing = tuple((i, literal(None, e.type)) for i, e in layout.inputs)
+        unordered = "" if layout.order is None else f"{layout.prefix}/{layout.order.key}"
+        nothing = tuple((i, empty_sort_key() if i == unordered else literal(None, e.type)) for i, e in layout.inputs)
         blocks += (Block((Input(UNIT, (("unit.c0", "c0"),), UNIT_SCHEMA),), (), nothing),)
     groups = derive("aggregate", grouping, blocks, columns, known, grouping.schema)
     if node.keys:

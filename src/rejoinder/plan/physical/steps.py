@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from rejoinder.ir.expressions.expression import Expression
 from rejoinder.ir.function_reference import PythonFunction
-from rejoinder.plan.blocks.accumulators import Accumulator
+from rejoinder.plan.blocks.accumulators import Accumulator, OrderColumns
 from rejoinder.plan.physical.arrangement import Arrangement, Key
 from rejoinder.plan.physical.join_steps import Coverage, Lookup, MatchStatus, Presence
 from rejoinder.plan.physical.retention_bound import Retention
@@ -203,6 +203,8 @@ class Aggregate:
     whole: bool = False
     expiring: Retention | None = None
     """When rows of the groups expire, if a group that is still needed can have such rows: a lookup leaves them out."""
+    order: tuple[Arrangement, OrderColumns] | None = None
+    """The input's rows by key and in order, for accumulators that need it."""
 
 
 @dataclass(frozen=True)

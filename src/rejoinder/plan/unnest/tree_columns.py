@@ -101,7 +101,7 @@ def expressions_of(node: Node) -> Iterator[Expression]:
             yield from (e for _, e in node.outputs)
         case Aggregate():
             yield from (e for _, e in node.keys)
-            yield from (call.argument for _, call in node.calls if call.argument is not None)
+            yield from node.arguments
         case Expand():
             yield node.elements
         case _:
@@ -152,11 +152,7 @@ def _changed(node: Node, change: Callable[[Expression], Expression]) -> Node:
             return replace(node, outputs=tuple((i, change(e)) for i, e in node.outputs))
         case Aggregate():
             keys = tuple((i, change(e)) for i, e in node.keys)
-            calls = tuple(
-                (i, call if call.argument is None else replace(call, argument=change(call.argument)))
-                for i, call in node.calls
-            )
-            return replace(node, keys=keys, calls=calls)
+            return replace(node.with_arguments(change), keys=keys)
         case Expand():
             return replace(node, elements=change(node.elements))
         case _:

@@ -151,13 +151,9 @@ class _Pulling(Links):
 
     def _aggregate(self, node: Aggregate) -> Pulled:
         """Group by the linked columns too. Where an outer row has no group, COUNT is 0 and everything else NULL."""
-        arguments = [call.argument for _, call in node.calls if call.argument is not None]
-        p, keys, links = self.keyed(self.pull(node.input), [*(e for _, e in node.keys), *arguments])
-        calls = tuple(
-            (i, call if call.argument is None else replace(call, argument=p.computed(call.argument)))
-            for i, call in node.calls
-        )
-        root = replace(node, input=p.root, keys=(*((i, p.computed(e)) for i, e in node.keys), *keys), calls=calls)
+        p, keys, links = self.keyed(self.pull(node.input), [*(e for _, e in node.keys), *node.arguments])
+        same = node.with_arguments(p.computed)
+        root = replace(same, input=p.root, keys=(*((i, p.computed(e)) for i, e in node.keys), *keys))
         empty = None
         if not node.keys:
             empty = {i: literal(0 if call.function == "count" else None, call.type) for i, call in node.calls}

@@ -29,7 +29,6 @@ from rejoinder.plan.physical.steps import (
     Validity,
 )
 from rejoinder.plan.physical.window_steps import FirstRows, Window
-from rejoinder.runtime.steps.aggregate import aggregate
 from rejoinder.runtime.steps.arrange import arrange
 from rejoinder.runtime.steps.at_most_one import at_most_one
 from rejoinder.runtime.steps.check import check
@@ -38,6 +37,7 @@ from rejoinder.runtime.steps.derive import derive
 from rejoinder.runtime.steps.distinct import distinct
 from rejoinder.runtime.steps.emit import emit
 from rejoinder.runtime.steps.enrich import enrich
+from rejoinder.runtime.steps.groups.aggregate import aggregate
 from rejoinder.runtime.steps.intersect_except import intersect_except
 from rejoinder.runtime.steps.lookup import lookup
 from rejoinder.runtime.steps.outer.coverage import coverage

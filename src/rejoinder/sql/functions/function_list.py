@@ -9,7 +9,8 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 
-from rejoinder.sql.functions.aggregates import AGGREGATES, AggregateFunction
+from rejoinder.sql.functions.aggregates.aggregate_function import AggregateFunction
+from rejoinder.sql.functions.aggregates.aggregate_registry import AGGREGATES
 from rejoinder.sql.functions.function_registry import FAMILIES, SIGNATURES
 from rejoinder.sql.functions.refused_functions import REASONS, REFUSED, SPELLED, SPELLINGS
 from rejoinder.sql.functions.scalar_function import ScalarFunction

@@ -7,7 +7,7 @@ import difflib
 from sqlglot import exp
 
 from rejoinder.sql.functions import cast_functions, conditional_functions, logic
-from rejoinder.sql.functions.aggregates import AGGREGATES
+from rejoinder.sql.functions.aggregates.aggregate_registry import AGGREGATES
 from rejoinder.sql.functions.nested import array_functions, lambda_functions, map_functions, nested_functions
 from rejoinder.sql.functions.numbers import arithmetic, bit_functions, math_functions, real_functions, try_arithmetic
 from rejoinder.sql.functions.scalar_function import ScalarFunction

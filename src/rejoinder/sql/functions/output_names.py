@@ -7,7 +7,7 @@ from collections.abc import Callable
 from sqlglot import exp
 
 from rejoinder import errors
-from rejoinder.sql.functions.aggregates import aggregate_of, argument_nodes
+from rejoinder.sql.functions.aggregates.aggregate_registry import aggregate_of, argument_nodes
 from rejoinder.sql.parse.clauses import text_of
 from rejoinder.sql.types import spark_types
 

@@ -7,7 +7,7 @@
 - TUMBLE, HOP, IMPOSE_ORDER and ENRICH take a relation: `TUMBLE(TABLE orders, DESCRIPTOR(ts), INTERVAL 1 MINUTE)`.
 - Flink's older TUMBLE_START, TUMBLE_END, HOP_START and HOP_END are WINDOW_START and WINDOW_END of a window.
 - A call of a function is read as it is written: `Anonymous` with name and arguments in order, for the registry of
-  functions to compile. sqlglot's own classes are used for aggregates and the functions in `_BY_CLASS` only.
+  functions to compile. sqlglot's own classes are used for the functions in `_BY_CLASS` and `_AGGREGATES` only.
 - EXPLAIN and SHOW are ordinary words, so that sqlglot tokenizes what follows them.
 """
 
@@ -24,8 +24,8 @@ from sqlglot.tokenizer_core import Token, TokenType
 
 _TABLE_FUNCTIONS = ("CHANGES", "CUMULATE", "ENRICH", "HOP", "IMPOSE_ORDER", "LATEST", "SESSION", "TUMBLE")
 _CLASSES = """
-ABS ADD_MONTHS AND ANY_VALUE ARRAY ARRAYAGG ARRAY_AGG ARRAY_CONTAINS ARRAY_SIZE ASCII BIT_COUNT BOOLEAN CEIL CEILING
-CHARACTER_LENGTH CHARINDEX CHAR_LENGTH COALESCE COLLECT_LIST CONCAT CONCAT_WS CONTAINS COUNT CURDATE CURRENT_DATE
+ABS ADD_MONTHS AND ANY_VALUE ARRAY ARRAY_CONTAINS ARRAY_SIZE ASCII BIT_COUNT BOOLEAN CEIL CEILING
+CHARACTER_LENGTH CHARINDEX CHAR_LENGTH COALESCE CONCAT CONCAT_WS CONTAINS COUNT CURDATE CURRENT_DATE
 CURRENT_TIME CURRENT_TIMESTAMP CURRENT_TIMEZONE CURRENT_USER DATE DATEADD DATEDIFF DATE_ADD DATE_DIFF
 DATE_FROM_UNIX_DATE DATE_SUB DATE_TRUNC DAY DAYOFMONTH DAYOFWEEK DAYOFYEAR DIV DOUBLE ELEMENT_AT ENDSWITH
 EXPLODE EXPLODE_OUTER EXTRACT FIRST FIRST_VALUE FLOAT FLOOR FROM_UTC_TIMESTAMP GREATEST GROUPING GROUPING_ID HOUR IF
@@ -38,7 +38,13 @@ UNIX_SECONDS UNIX_TIMESTAMP UPPER UUID WEEKOFYEAR YEAR
 """
 _BY_CLASS = frozenset(_CLASSES.split())
 """Functions that are compiled from sqlglot's classes."""
-_BY_NAME = ("CHAR", "CHR", "DECODE", "INITCAP", "OVERLAY")
+_AGGREGATES = (
+    *(exp.AnyValue, exp.Avg, exp.Count, exp.CountIf, exp.LogicalAnd, exp.LogicalOr, exp.Max, exp.Min, exp.RegrCount),
+    *(exp.Sum, exp.First, exp.FirstValue, exp.Last, exp.LastValue, exp.NthValue, exp.Lag, exp.Lead, exp.Ntile),
+    *(exp.CumeDist, exp.DenseRank, exp.PercentRank, exp.Rank, exp.Grouping, exp.GroupingId),
+)
+"""Aggregates and window functions that are bound from sqlglot's classes."""
+_BY_NAME = ("CHAR", "CHR", "DECODE", "GROUP_CONCAT", "INITCAP", "LISTAGG", "OVERLAY", "STRING_AGG")
 """Functions that sqlglot parses in a way of its own, which is not Spark's."""
 _AFTER_TABLE = (TokenType.L_PAREN, TokenType.VAR, TokenType.IDENTIFIER)
 
@@ -62,7 +68,7 @@ def _table_function(parser: Any) -> exp.Expr:
 
 def _has_class(name: str, build: Callable[..., Any]) -> bool:
     owner = getattr(build, "__self__", None)
-    return name in _BY_CLASS or (isinstance(owner, type) and issubclass(owner, exp.AggFunc))
+    return name in _BY_CLASS or owner in _AGGREGATES
 
 
 def _end_of_window(window: str, end: str) -> Callable[[list[exp.Expr]], exp.Expr]:

@@ -11,12 +11,12 @@ import pytest
 
 from rejoinder.ir.window_calls import SortColumn
 from rejoinder.kernels.duckdb.evaluate import project
-from rejoinder.plan.operations.ordered.row_order import sort_key
+from rejoinder.plan.operations.ordered.row_order import row_sort_key
 
 
 def keys(values: list[Any], kind: pa.DataType, order: SortColumn) -> list[bytes]:
     table = pa.table({"x": pa.array(values, kind)})
-    result: list[bytes] = project(table, [("key", sort_key([order], table.schema))]).column("key").to_pylist()
+    result: list[bytes] = project(table, [("key", row_sort_key([order], table.schema))]).column("key").to_pylist()
     return result
 
 

@@ -10,7 +10,8 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rejoinder.kernels.sums.float_sums import KEPT, sum_floats
+from rejoinder.kernels.sums.float_sums import sum_floats
+from rejoinder.kernels.sums.sparse_counts import KEPT
 
 NUMBERS = st.one_of(
     st.floats(allow_nan=False, allow_infinity=False),

@@ -13,7 +13,8 @@ from sqlglot import exp
 from rejoinder.errors import UnknownName, Unsupported
 from rejoinder.kernels.duckdb.evaluate import project
 from rejoinder.kernels.duckdb.functions.function_templates import RENDERINGS
-from rejoinder.sql.functions.aggregates import AGGREGATES, AggregateFunction, aggregate_of
+from rejoinder.sql.functions.aggregates.aggregate_function import AggregateFunction
+from rejoinder.sql.functions.aggregates.aggregate_registry import AGGREGATES, aggregate_of
 from rejoinder.sql.functions.expression_compiler import compile_expression
 from rejoinder.sql.functions.function_list import markdown, score, score_text
 from rejoinder.sql.functions.function_registry import BY_CLASS, BY_NAME, FAMILIES, FUNCTIONS, SIGNATURES

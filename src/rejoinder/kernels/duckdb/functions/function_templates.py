@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from rejoinder.ir.expressions.nodes import Call, Cast
 from rejoinder.kernels.duckdb.functions import (
+    aggregate_results,
     datetime_patterns,
     grouping_functions,
     logic,
@@ -27,6 +28,7 @@ DUCKDB_TEXT = "duckdb_text"
 """The function whose template is its only option (`text_expression`)."""
 
 RENDERINGS: dict[str, Rendering] = {
+    **aggregate_results.RENDERINGS,
     **array_functions.RENDERINGS,
     **lambda_functions.RENDERINGS,
     **map_functions.RENDERINGS,

@@ -8,9 +8,8 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from rejoinder.ir.expressions.expression import Expression, column
-from rejoinder.ir.expressions.nodes import Call, Column
-from rejoinder.ir.expressions.scalar_operation import ScalarOperation
 from rejoinder.ir.window_calls import SortColumn, WindowCall
+from rejoinder.plan.blocks.accumulators import sort_key
 from rejoinder.plan.physical.arrangement import Key
 from rejoinder.plan.physical.window_steps import Sorting
 
@@ -38,7 +37,7 @@ class RowOrder:
         """The sort keys of rows."""
         partition = tuple(SortColumn(name) for name in self.partition)
         group = (*partition, *self.columns)
-        floors = (sort_key(each, schema) for each in (partition, group, (*group, *self.ties)))
+        floors = (row_sort_key(each, schema) for each in (partition, group, (*group, *self.ties)))
         return Sorting(self.columns, *floors)
 
     def describe(self, labels: Mapping[str, str]) -> str:
@@ -48,11 +47,9 @@ class RowOrder:
         return f"{f' by {by}' if by else ''}{f' in the order of {order}' if order else ''}"
 
 
-def sort_key(columns: Sequence[SortColumn], schema: pa.Schema) -> Expression:
-    """Bytes that compare as rows do by columns: those of each column one after the other, so a prefix is a key too."""
-    arguments = [Column(each.name, schema.field(each.name).type) for each in columns]
-    operation = ScalarOperation("sort_key", tuple(each.text for each in columns), evaluation="all", nulls="never")
-    return Expression(Call(operation, arguments, pa.binary()), "sort key")
+def row_sort_key(columns: Sequence[SortColumn], schema: pa.Schema) -> Expression:
+    """The sort key of rows by columns."""
+    return sort_key([(column(each.name, schema.field(each.name).type), each.text) for each in columns])
 
 
 def described_calls(calls: Iterable[tuple[str, WindowCall]], labels: Mapping[str, str]) -> str:

@@ -23,7 +23,7 @@ from rejoinder.plan.blocks.normal_form import Block, Derived, derive, selected
 from rejoinder.plan.operations.operation import Operation, OwnState
 from rejoinder.plan.operations.ordered.first_rows import FirstRows
 from rejoinder.plan.operations.ordered.ordered_operation import OrderedOperation
-from rejoinder.plan.operations.ordered.row_order import RowOrder, described_calls, sort_key
+from rejoinder.plan.operations.ordered.row_order import RowOrder, described_calls, row_sort_key
 from rejoinder.plan.physical.arrangement import Arrangement
 from rejoinder.plan.physical.fragments import Fragment, Rounds
 from rejoinder.plan.physical.window_steps import Window, result_schema
@@ -103,7 +103,7 @@ def windowed(node: logical.WindowCalls, block: Block, known: dict[RelationId, De
     else:
         limited, most = node.limit
         partition = tuple(SortColumn(i) for i in node.partition)
-        key = sort_key((*partition, *node.order, *node.ties), pa.schema(node.columns))
+        key = row_sort_key((*partition, *node.order, *node.ties), pa.schema(node.columns))
         inner = replace(inner, outputs=(*inner.outputs, (ORDER, substitute(key, dict(block.outputs)))))
         operation = FirstRows(order, calls, next(name for name, i in identifiers.items() if i == limited), most)
     schema = pa.schema([*fields, *result_schema(calls)])

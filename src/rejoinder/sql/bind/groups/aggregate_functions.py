@@ -10,14 +10,8 @@ from sqlglot import exp
 from rejoinder.errors import InvalidSql
 from rejoinder.ir.expressions.expression import Expression
 from rejoinder.sql.bind.windows.window_syntax import operands
-from rejoinder.sql.functions.aggregates import (
-    AGGREGATES,
-    AggregateCall,
-    AggregateFunction,
-    Primitive,
-    aggregate_of,
-    argument_nodes,
-)
+from rejoinder.sql.functions.aggregates.aggregate_function import AggregateCall, AggregateFunction, Primitive
+from rejoinder.sql.functions.aggregates.aggregate_registry import AGGREGATES, aggregate_of, argument_nodes
 from rejoinder.sql.functions.expression_compiler import Scope, compile_expression
 from rejoinder.sql.parse.clauses import text_of
 from rejoinder.sql.parse.foreign_names import foreign_function

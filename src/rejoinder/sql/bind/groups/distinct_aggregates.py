@@ -16,12 +16,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from rejoinder.ir.expressions import operators
 from rejoinder.ir.expressions.expression import Expression, column, literal
-from rejoinder.ir.expressions.nodes import And, Literal
 from rejoinder.ir.identities import column_part, column_text
 from rejoinder.ir.logical import Aggregate, Distinct, Node, Project, SetOperation
-from rejoinder.sql.functions.aggregates import Primitive
+from rejoinder.sql.functions.aggregates.aggregate_function import Primitive
 from rejoinder.sql.types import spark_types
 
 
@@ -91,9 +89,9 @@ class DistinctAggregates:
         if call.argument in primitive.distinct:
             position = primitive.distinct.index(call.argument)
             return replace(column(column_part(ids[position], "union"), call.argument.type), text=call.argument.text)
+        assert primitive.over is not None
         columns = [column(column_part(i, "union"), e.type) for i, e in zip(ids, primitive.distinct, strict=True)]
-        present = And(operators.is_not_null(c.node) for c in columns)
-        return Expression(operators.when(present, Literal(True, spark_types.BOOLEAN)), call.argument.text)
+        return replace(primitive.over(columns), text=call.argument.text)
 
     def _column(self, values: tuple[Expression, ...], argument: Expression) -> str:
         part = self.parts.setdefault(values, [])

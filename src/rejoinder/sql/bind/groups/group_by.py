@@ -18,10 +18,11 @@ import pyarrow as pa
 from sqlglot import exp
 
 from rejoinder.errors import InvalidSql, PlanningError, Unsupported
+from rejoinder.ir.aggregate_calls import Call
 from rejoinder.ir.expressions import nodes as expressions
 from rejoinder.ir.expressions.expression import Expression, column, substitute
 from rejoinder.ir.identities import column_text
-from rejoinder.ir.logical import Aggregate, Call, Node, Project, Validity
+from rejoinder.ir.logical import Aggregate, Node, Project, Validity
 from rejoinder.sql.bind.groups.aggregate_functions import Aggregated, aggregates_in, bind_call, is_aggregate, read_call
 from rejoinder.sql.bind.groups.distinct_aggregates import aggregate_of
 from rejoinder.sql.bind.groups.group_keys import GroupKey, GroupKeys, marked, unaliased, window_name
@@ -30,7 +31,7 @@ from rejoinder.sql.bind.groups.session_groups import group_sessions, moved_by
 from rejoinder.sql.bind.scope import Column, Scope
 from rejoinder.sql.bind.windows.window_syntax import with_operands
 from rejoinder.sql.functions import output_names
-from rejoinder.sql.functions.aggregates import Primitive
+from rejoinder.sql.functions.aggregates.aggregate_function import Primitive
 from rejoinder.sql.functions.expression_compiler import compile_expression
 from rejoinder.sql.functions.function_registry import SIGNATURES
 from rejoinder.sql.functions.refusals import unsupported
@@ -58,7 +59,7 @@ class _Groups:
     scope: Scope
     node: exp.Select
     numbers: Iterator[int]
-    primitives: dict[tuple[object, ...], tuple[str, Primitive]] = field(default_factory=dict)
+    primitives: dict[Primitive, tuple[str, Primitive]] = field(default_factory=dict)
     results: dict[str, tuple[str, Expression]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -234,10 +235,8 @@ class _Groups:
             )
 
     def _primitive(self, primitive: Primitive) -> str:
-        call = primitive.call
-        identity = (call.function, call.argument, call.type, primitive.distinct)
         column_id, _ = self.primitives.setdefault(
-            identity, (column_text(self.number, f"a{len(self.primitives)}"), primitive)
+            primitive, (column_text(self.number, f"a{len(self.primitives)}"), primitive)
         )
         return column_id
 

@@ -13,13 +13,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from rejoinder.ir.aggregate_calls import Call
 from rejoinder.ir.expressions import nodes
 from rejoinder.ir.expressions.expression import Expression, column
 from rejoinder.ir.expressions.operators import is_not_null, shifted
 from rejoinder.ir.identities import column_part
-from rejoinder.ir.logical import Aggregate, Call, Filter, Node, Predicate, Project, Session
+from rejoinder.ir.logical import Aggregate, Filter, Node, Predicate, Project, Session
 from rejoinder.sql.bind.groups.distinct_aggregates import aggregate_of
-from rejoinder.sql.functions.aggregates import Primitive
+from rejoinder.sql.functions.aggregates.aggregate_function import Primitive
 from rejoinder.sql.functions.time.windows import ColumnBounds
 
 
@@ -33,7 +34,7 @@ def group_sessions(
 ) -> Aggregate:
     """The groups by keys, of which one is the start of a session, with the largest time in the column of its end."""
     time = dict(keys)[bounds.start]
-    read = [e for _, primitive in calls for e in (primitive.call.argument, *primitive.distinct) if e is not None]
+    read = [e for _, primitive in calls for e in primitive.arguments]
     outputs = {i: e for i, e in keys if i != bounds.start}
     row_time = column_part(bounds.start, "time")
     outputs[row_time] = time

@@ -19,10 +19,11 @@ from typing import TYPE_CHECKING
 from sqlglot import exp
 
 from rejoinder.errors import TypeMismatch, Unsupported
+from rejoinder.ir.aggregate_calls import Call, Function
 from rejoinder.ir.expressions import nodes, operators
 from rejoinder.ir.expressions.expression import Expression, column
 from rejoinder.ir.identities import column_text
-from rejoinder.ir.logical import Aggregate, Call, Distinct, Filter, Function, Predicate, Project, Query
+from rejoinder.ir.logical import Aggregate, Distinct, Filter, Predicate, Project, Query
 from rejoinder.sql.bind.predicates import equal
 from rejoinder.sql.bind.scope import Column
 from rejoinder.sql.bind.subqueries.subquery_forms import SubqueryForm

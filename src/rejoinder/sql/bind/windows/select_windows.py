@@ -17,13 +17,15 @@ from rejoinder.errors import InvalidSql, TypeMismatch
 from rejoinder.ir.expressions.expression import Expression, column
 from rejoinder.ir.expressions.operators import NULL_SAFE, compared
 from rejoinder.ir.identities import column_text
-from rejoinder.ir.logical import Aggregate, Call, Join, Node, Predicate, Project, WindowCalls
+from rejoinder.ir.logical import Join, Node, Predicate, Project, WindowCalls
 from rejoinder.ir.window_calls import SortColumn, WindowCall
+from rejoinder.sql.bind.groups.distinct_aggregates import aggregate_of
 from rejoinder.sql.bind.predicates import bind_condition
 from rejoinder.sql.bind.scope import Column, Scope
 from rejoinder.sql.bind.windows.window_frames import frame_of
 from rejoinder.sql.bind.windows.window_functions import WindowBinder
 from rejoinder.sql.bind.windows.window_syntax import windows_in
+from rejoinder.sql.functions.aggregates.aggregate_function import Primitive
 from rejoinder.sql.functions.expression_compiler import compile_expression, output_name
 from rejoinder.sql.functions.time.windows import ColumnBounds
 from rejoinder.sql.parse.clauses import marked_name, text_of
@@ -48,7 +50,7 @@ class SelectWindows:
     numbers: Iterator[int]
     inputs: dict[Expression, str] = field(default_factory=dict)
     calls: dict[_Order, dict[WindowCall, str]] = field(default_factory=dict)
-    totals: dict[tuple[tuple[str, ...], Call], str] = field(default_factory=dict)
+    totals: dict[tuple[tuple[str, ...], Primitive], str] = field(default_factory=dict)
     results: dict[str, tuple[str, Expression]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -175,11 +177,11 @@ class SelectWindows:
         for partition in dict.fromkeys(partition for partition, _ in self.totals):
             own = next(self.numbers)
             keys = tuple((column_text(own, f"k{at}"), column(i, columns[i])) for at, i in enumerate(partition))
-            calls = tuple((i, call) for (group, call), i in self.totals.items() if group == partition)
-            used = {i for _, call in calls if call.argument is not None for i in call.argument.columns}
+            calls = [(i, primitive) for (group, primitive), i in self.totals.items() if group == partition]
+            used = {i for _, primitive in calls for e in primitive.arguments for i in e.columns}
             rows = base if used <= known else windowed
             same = tuple(_same(expression, column(i, expression.type)) for i, expression in keys)
-            root = Join(root, Aggregate(rows, keys, calls), same)
+            root = Join(root, aggregate_of(rows, keys, calls, own), same)
         return root
 
     def _renamed(self, identifier: str) -> str:
@@ -208,9 +210,9 @@ class _Calls:
             calls[call] = column_text(self.windows.number, f"w{count}")
         return calls[call]
 
-    def total(self, call: Call) -> str:
+    def total(self, primitive: Primitive) -> str:
         known = self.windows.totals
-        return known.setdefault((self.order.partition, call), column_text(self.windows.number, f"t{len(known)}"))
+        return known.setdefault((self.order.partition, primitive), column_text(self.windows.number, f"t{len(known)}"))
 
     def input(self, expression: Expression) -> str:
         return self.windows.input(expression)

@@ -14,16 +14,16 @@ import pyarrow as pa
 from sqlglot import exp
 
 from rejoinder.errors import InvalidSql
+from rejoinder.ir.aggregate_calls import Call
 from rejoinder.ir.expressions.expression import Expression, column
 from rejoinder.ir.expressions.operators import coalesce
-from rejoinder.ir.logical import Call
 from rejoinder.ir.window_calls import TO_ROW, Frame, WindowCall, WindowFunction
 from rejoinder.sql.bind.groups.aggregate_functions import bind_call, is_aggregate, read_call
 from rejoinder.sql.bind.predicates import converted
 from rejoinder.sql.bind.scope import Scope
 from rejoinder.sql.bind.windows.window_frames import FrameBounds, constant
 from rejoinder.sql.bind.windows.window_syntax import Called
-from rejoinder.sql.functions.aggregates import Primitive
+from rejoinder.sql.functions.aggregates.aggregate_function import Primitive
 from rejoinder.sql.functions.expression_compiler import compile_expression
 from rejoinder.sql.functions.refusals import unsupported
 from rejoinder.sql.parse.clauses import text_of
@@ -45,7 +45,7 @@ class Primitives(Protocol):
     def call(self, call: WindowCall, *, reverse: bool = False) -> str:
         """A call over the partition in its order, or in the opposite one."""
 
-    def total(self, call: Call) -> str:
+    def total(self, primitive: Primitive) -> str:
         """An aggregate over the whole partition."""
 
     def input(self, expression: Expression) -> str:
@@ -127,7 +127,7 @@ class WindowBinder:
 
     def _rows(self) -> Expression:
         """How many rows the partition has."""
-        return column(self.primitives.total(Call("count", None, pa.int64())), pa.int64())
+        return column(self.primitives.total(Primitive(Call("count", None, pa.int64()))), pa.int64())
 
     # -- values of other rows -----------------------------------------------------------------------------------------
 
@@ -209,7 +209,7 @@ class WindowBinder:
         counted = WindowCall("count", wanted.argument if wanted.skips_nulls else None, pa.int64())
         count = self._call(counted, reverse=reverse)
         held = self._made("value_of_row", argument.type, count, value, options=(number,))
-        return column(self.primitives.total(Call("max", held, argument.type)), argument.type)
+        return column(self.primitives.total(Primitive(Call("max", held, argument.type))), argument.type)
 
     # -- aggregates ---------------------------------------------------------------------------------------------------
 
@@ -224,11 +224,17 @@ class WindowBinder:
 
         def named(primitive: Primitive) -> str:
             if self.bounds.is_whole:
-                return self.primitives.total(primitive.call)
-            argument = primitive.call.argument
+                return self.primitives.total(primitive)
+            argument, function = primitive.call.argument, primitive.call.function
+            if function not in ("count", "sum", "min", "max"):
+                raise refuse(
+                    self.window,
+                    f"`{aggregate.function.name}` is supported only over a whole partition",
+                    "leave out ORDER BY and the frame, or join the rows with themselves and GROUP BY",
+                )
             name = None if argument is None else self.primitives.input(argument)
             bounds = self.bounds.reversed if self.bounds.looks_to_end else self.bounds
-            made = WindowCall(primitive.call.function, name, primitive.call.type, bounds.frame)
+            made = WindowCall(function, name, primitive.call.type, bounds.frame)
             return self.primitives.call(made, reverse=self.bounds.looks_to_end)
 
         return bind_call(aggregate, self.scope, named)

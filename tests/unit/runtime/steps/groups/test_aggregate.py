@@ -19,9 +19,9 @@ from rejoinder.plan.blocks.accumulators import Accumulator
 from rejoinder.plan.operations.grouping import Grouping
 from rejoinder.plan.physical.arrangement import Arrangement, Key
 from rejoinder.plan.physical.steps import Aggregate, Arrange
-from rejoinder.runtime.steps import aggregate as operator
-from rejoinder.runtime.steps.aggregate import aggregate
 from rejoinder.runtime.steps.arrange import arrange, insert_runs
+from rejoinder.runtime.steps.groups import aggregate as operator
+from rejoinder.runtime.steps.groups.aggregate import aggregate
 from rejoinder.runtime.task import Task, partition_hashes
 from tests.unit.runtime.tasks import meaning, task
 

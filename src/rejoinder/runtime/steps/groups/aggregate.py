@@ -8,64 +8,23 @@ than the change. A group without rows has no row.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from rejoinder.errors import EvaluationError
-from rejoinder.kernels.arrow.columns import (
-    DIFF,
-    HASH,
-    Int64,
-    contiguous,
-    diffs,
-    hashes,
-    replaced,
-    single_chunk,
-    take,
-    without,
-)
+from rejoinder.kernels.arrow.columns import DIFF, HASH, Int64, contiguous, diffs, hashes, replaced, single_chunk, take
 from rejoinder.kernels.arrow.consolidate import consolidate
 from rejoinder.kernels.arrow.groups import group_rows
 from rejoinder.kernels.arrow.hashing import Mask
 from rejoinder.kernels.arrow.probe import match
-from rejoinder.kernels.sums.accumulate import count_rows, extreme_rows, float_values, ranked, sum_exact, taken
-from rejoinder.kernels.sums.float_sums import KEPT, sum_floats
-from rejoinder.plan.blocks.accumulators import ROWS, Accumulator
+from rejoinder.kernels.sums.accumulate import count_rows, extreme_rows, ranked, taken
+from rejoinder.plan.blocks.accumulators import ORDERED, ROWS, Accumulator
 from rejoinder.plan.physical.arrangement import Arrangement
 from rejoinder.plan.physical.steps import Aggregate
+from rejoinder.runtime.steps.groups.group_changes import GroupChange, GroupsBefore
+from rejoinder.runtime.steps.groups.group_sums import summed
+from rejoinder.runtime.steps.groups.ordered_values import ordered_values
 from rejoinder.runtime.task import Task, expiry_of, partition_hashes
-
-
-@dataclass(frozen=True)
-class _Delta:
-    """The changed rows, ordered by group."""
-
-    rows: pa.Table
-    group_of: Int64
-    """Group number of each row."""
-    starts: Int64
-    """First row of each group."""
-    keys: pa.Table
-    """Grouping columns and hash, one row per group."""
-
-    def column(self, name: str) -> pa.Array:
-        """Return a column of the rows."""
-        return single_chunk(self.rows.column(name))
-
-
-@dataclass(frozen=True)
-class _Old:
-    """The rows of the changed groups before this epoch; `row_of` is that of each group, −1 for a new group."""
-
-    rows: pa.Table
-    row_of: Int64
-
-    def column(self, name: str) -> pa.Array:
-        """Return a column of the old rows by group, NULL for new groups."""
-        return taken(single_chunk(self.rows.column(name)), self.row_of)
 
 
 def aggregate(task: Task, step: Aggregate) -> None:
@@ -73,7 +32,7 @@ def aggregate(task: Task, step: Aggregate) -> None:
     stream = task.streams.get(step.input)
     if stream is None or not stream.num_rows:
         return
-    if step.values is not None or step.whole:
+    if step.values is not None or step.order is not None or step.whole:
         stream = consolidate(stream)  # a value that is inserted and retracted in one epoch must not count as minimum
         if not stream.num_rows:
             return
@@ -87,10 +46,14 @@ def aggregate(task: Task, step: Aggregate) -> None:
         if accumulator.function in ("min", "max"):
             columns[accumulator.name], is_retracted = _extreme(delta, old, accumulator)
             is_stale |= is_retracted & (counts != 0)
-        else:
-            columns |= _linear(delta, old, accumulator, step)
+        elif accumulator.function == "single":
+            columns[accumulator.name] = _single(delta, old, accumulator)
+        elif accumulator.function not in ORDERED:
+            columns |= summed(delta, old, accumulator, step, columns)
     if is_stale.any():
         columns |= _recomputed(task, delta, step, np.flatnonzero(is_stale), columns)
+    if step.order is not None:
+        columns |= ordered_values(task, delta, old, step, columns)
     columns[HASH] = single_chunk(delta.keys.column(HASH))
     new = pa.table(columns).select([*step.arrangement.schema.names, HASH])
     new = take(new, np.flatnonzero(counts))
@@ -99,7 +62,7 @@ def aggregate(task: Task, step: Aggregate) -> None:
         task.streams[step.output] = change
 
 
-def _grouped(stream: pa.Table, step: Aggregate) -> _Delta:
+def _grouped(stream: pa.Table, step: Aggregate) -> GroupChange:
     if HASH not in stream.column_names:
         stream = stream.append_column(HASH, pa.array(partition_hashes(stream, step.arrangement.key)[0]))
     for name in step.keys:  # -0.0 and 0.0 are one group, whose key is 0.0
@@ -111,10 +74,10 @@ def _grouped(stream: pa.Table, step: Aggregate) -> _Delta:
     group_of = groups.group_of[order]
     starts = np.searchsorted(group_of, np.arange(len(groups.starts)))
     rows = take(stream, order)
-    return _Delta(rows, group_of, starts, take(rows.select([*step.keys, HASH]), starts))
+    return GroupChange(rows, group_of, starts, take(rows.select([*step.keys, HASH]), starts))
 
 
-def _before(task: Task, keys: pa.Table, step: Aggregate) -> _Old:
+def _before(task: Task, keys: pa.Table, step: Aggregate) -> GroupsBefore:
     """Return the old row of each group."""
     schema = step.arrangement.schema.append(pa.field(HASH, pa.uint64()))
     rows = schema.empty_table() if step.whole else _rows_before(task, keys, step.arrangement)
@@ -127,7 +90,7 @@ def _before(task: Task, keys: pa.Table, step: Aggregate) -> _Old:
     group_of = _groups_of(rows, keys, step)
     rows, group_of = take(rows, np.flatnonzero(group_of >= 0)), group_of[group_of >= 0]
     row_of[group_of] = np.arange(len(group_of))
-    return _Old(rows, row_of)
+    return GroupsBefore(rows, row_of)
 
 
 def _rows_before(task: Task, keys: pa.Table, arrangement: Arrangement) -> pa.Table:
@@ -154,36 +117,19 @@ def _groups_of(rows: pa.Table, keys: pa.Table, step: Aggregate) -> Int64:
     return number[both.group_of[keys.num_rows :]]
 
 
-def _linear(delta: _Delta, old: _Old, accumulator: Accumulator, step: Aggregate) -> dict[str, pa.Array]:
-    """Return the new columns of a count or a sum. Raises `EvaluationError` if the sum overflows."""
-    name = accumulator.name
-    values, multiplicity, before = delta.column(accumulator.argument), diffs(delta.rows), old.column(name)
-    if accumulator.function == "count":
-        change = count_rows(values, multiplicity, delta.starts)
-        return {name: pa.array(np.asarray(pc.fill_null(before, 0)) + change)}
-    if accumulator.digits is not None:
-        numbers, valid = float_values(values)
-        multiplicity = multiplicity if valid is None else np.where(valid, multiplicity, 0)
-        digits, sums = sum_floats(old.column(accumulator.digits).cast(KEPT), numbers, multiplicity, delta.starts)
-        return {name: pa.array(sums), accumulator.digits: digits}
-    sums, too_large = sum_exact(before, values, multiplicity, delta.starts)
-    if too_large.any():
-        raise _overflow(delta, accumulator, step, int(np.flatnonzero(too_large)[0]))
-    return {name: sums}
+def _single(delta: GroupChange, old: GroupsBefore, accumulator: Accumulator) -> pa.Array:
+    """Return the value that was inserted, or the old one unless it was retracted."""
+    values, before = delta.column(accumulator.argument), old.column(accumulator.name)
+    multiplicity, groups = diffs(delta.rows), len(before)
+    valid = np.asarray(values.is_valid())
+    row_of = len(values) + np.arange(groups)
+    row_of[delta.group_of[valid & (multiplicity < 0)]] = -1
+    inserted = np.flatnonzero(valid & (multiplicity > 0))
+    row_of[delta.group_of[inserted]] = inserted
+    return taken(pa.concat_arrays([values, before.cast(values.type)]), row_of)
 
 
-def _overflow(delta: _Delta, accumulator: Accumulator, step: Aggregate, group: int) -> EvaluationError:
-    key = without(take(delta.keys, np.array([group])), [HASH]).to_pylist()[0]
-    views = " and ".join(f"`{view}`" for view in step.views)
-    return EvaluationError(
-        f"`{accumulator.text}` overflows in view {views}",
-        detail=f"{'a group' if key else 'the whole relation'}: the sum does not fit in {accumulator.type}",
-        values=f"group {tuple(key.values())!r}" if key else None,
-        hint="sum a wider type: CAST the argument to DECIMAL(38, 0) or to DOUBLE",
-    )
-
-
-def _extreme(delta: _Delta, old: _Old, accumulator: Accumulator) -> tuple[pa.Array, Mask]:
+def _extreme(delta: GroupChange, old: GroupsBefore, accumulator: Accumulator) -> tuple[pa.Array, Mask]:
     """Return the minimum or maximum of the old one and the new values, and the groups whose old one was retracted."""
     largest = accumulator.function == "max"
     values, before = delta.column(accumulator.argument), old.column(accumulator.name)
@@ -203,7 +149,7 @@ def _extreme(delta: _Delta, old: _Old, accumulator: Accumulator) -> tuple[pa.Arr
 
 
 def _recomputed(
-    task: Task, delta: _Delta, step: Aggregate, groups: Int64, columns: dict[str, pa.Array]
+    task: Task, delta: GroupChange, step: Aggregate, groups: Int64, columns: dict[str, pa.Array]
 ) -> dict[str, pa.Array]:
     """Return the columns of minima and maxima, recomputed for `groups` from all their values."""
     assert step.values is not None, "an append-only relation has retracted a row"

@@ -1,99 +1,27 @@
-"""The registry of aggregate functions: how one is called, and of which primitive calls its result is made.
-
-The plan has four primitives, `count`, `sum`, `min` and `max`. All of them ignore NULL.
-
-    AVG(x)                        →  SUM(x) / COUNT(x)
-    SUM(x) FILTER (WHERE c)       →  SUM(CASE WHEN c THEN x END)
-    COUNT(a, b)                   →  COUNT(CASE WHEN a IS NOT NULL AND b IS NOT NULL THEN TRUE END)
-    COUNT_IF(c)                   →  COUNT(CASE WHEN c THEN TRUE END)
-    ANY_VALUE(x), BOOL_AND(x)     →  MIN(x)      -- the minimum, so that ANY_VALUE is deterministic
-    BOOL_OR(x)                    →  MAX(x)
-"""
+"""Counts, sums, means, extremes, conditions and bits."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import KW_ONLY, dataclass
 
 import pyarrow as pa
 from sqlglot import exp
 
+from rejoinder.ir.aggregate_calls import Call, Function
 from rejoinder.ir.expressions import operators
-from rejoinder.ir.expressions.expression import Expression, column
+from rejoinder.ir.expressions.expression import Expression
 from rejoinder.ir.expressions.nodes import And, Literal
-from rejoinder.ir.logical import Call, Function
+from rejoinder.sql.functions.aggregates.aggregate_function import (
+    AggregateCall,
+    AggregateFunction,
+    Primitive,
+    require_condition,
+    require_numbers,
+)
 from rejoinder.sql.parse.clauses import text_of
 from rejoinder.sql.types import spark_types
 from rejoinder.sql.types.casts import coerce
 from rejoinder.sql.types.terms import Term, call, mismatch, refuse
-
-
-@dataclass(frozen=True)
-class Primitive:
-    """A call of the plan; with `distinct`, over each different combination of these expressions once."""
-
-    call: Call
-    distinct: tuple[Expression, ...] = ()
-
-
-@dataclass(frozen=True)
-class AggregateCall:
-    """A call with compiled arguments, none for COUNT(*)."""
-
-    node: exp.Expr
-    name: str
-    arguments: tuple[Expression, ...]
-    is_distinct: bool
-    condition: Expression | None
-    """The condition of FILTER."""
-    named: Callable[[Primitive], str]
-    """Adds a primitive to the plan, and returns the column of its values."""
-
-    def primitive(self, function: Function, argument: Expression, kind: pa.DataType) -> Expression:
-        """The value of a primitive over the rows that FILTER keeps, with DISTINCT over different values only."""
-        argument = self.filtered(argument)
-        return self.value(Primitive(Call(function, argument, kind), (argument,) if self.is_distinct else ()))
-
-    def value(self, primitive: Primitive) -> Expression:
-        """The value of a primitive."""
-        return column(self.named(primitive), primitive.call.type)
-
-    def filtered(self, argument: Expression) -> Expression:
-        """An argument that is NULL where the condition of FILTER does not hold."""
-        if self.condition is None:
-            return argument
-        return Expression(operators.when(self.condition.node, argument.node), argument.text)
-
-
-@dataclass(frozen=True)
-class AggregateFunction:
-    """The entry of an aggregate."""
-
-    signature: str
-    """Name and arguments, as a hint shows them."""
-    doc: str
-    """One sentence for the list of functions."""
-    example: str
-    """A condition that is TRUE over three rows with x = 1, 2, NULL. The tests evaluate it."""
-    bind: Callable[[AggregateCall], Expression]
-    """Makes the result of a call. Raises a `PlanningError`."""
-    _: KW_ONLY
-    parsed: type[exp.Expr] | None = None
-    """The class that sqlglot parses a call to; None for a function that it does not know."""
-    aliases: tuple[str, ...] = ()
-    arguments: int | None = 1
-    """How many arguments there are; None: one or more, or `*`."""
-
-    @property
-    def name(self) -> str:
-        """The name, in lower case."""
-        return self.signature.partition("(")[0]
-
-    @property
-    def signatures(self) -> dict[str, str]:
-        """Signatures by all names."""
-        rest = self.signature.removeprefix(self.name)
-        return {name: f"{name}{rest}" for name in (self.name, *self.aliases)}
 
 
 def sum_type(kind: pa.DataType) -> pa.DataType:
@@ -116,7 +44,7 @@ def _count(aggregate: AggregateCall) -> Expression:
                 raise mismatch(aggregate.node, f"`{argument.text}` is a map, and maps cannot be compared")
         counted = tuple(map(aggregate.filtered, arguments))
         present = counted[0] if len(counted) == 1 and _is_plain(counted[0].type) else _all_present(counted)
-        return aggregate.value(Primitive(Call("count", present, spark_types.BIGINT), counted))
+        return aggregate.value(Primitive(Call("count", present, spark_types.BIGINT), counted, _all_present))
     nullable = [argument for argument in arguments if argument.node.nullable or argument.can_fail]
     if not nullable and aggregate.condition is None:
         return aggregate.value(Primitive(Call("count", None, spark_types.BIGINT)))
@@ -128,15 +56,12 @@ def _count(aggregate: AggregateCall) -> Expression:
 
 def _regression_count(aggregate: AggregateCall) -> Expression:
     """Count the pairs of numbers."""
-    for argument in aggregate.arguments:
-        if not spark_types.is_numeric(argument.type):
-            kind = spark_types.spark_name(argument.type)
-            raise mismatch(aggregate.node, f"`{aggregate.name}` needs numbers, not {kind}", "CAST it to a number")
+    require_numbers(aggregate)
     return _count(aggregate)
 
 
 def _count_if(aggregate: AggregateCall) -> Expression:
-    _require_condition(aggregate)
+    require_condition(aggregate)
     conditions = [] if aggregate.condition is None else [aggregate.condition]
     return _count_where(aggregate, [*conditions, *aggregate.arguments])
 
@@ -152,12 +77,13 @@ def _count_where(aggregate: AggregateCall, conditions: Sequence[Expression]) -> 
 
 
 def _sum(aggregate: AggregateCall) -> Expression:
-    argument = _number(aggregate)
+    (argument,) = require_numbers(aggregate)
     return aggregate.primitive("sum", argument, sum_type(argument.type))
 
 
-def _average(aggregate: AggregateCall) -> Expression:
-    argument = _number(aggregate)
+def average(aggregate: AggregateCall) -> Expression:
+    """The mean: a DECIMAL of a DECIMAL, else a DOUBLE."""
+    (argument,) = require_numbers(aggregate)
     kind = argument.type
     if kind == spark_types.BIGINT:  # as Spark does: no sum is too large for a DOUBLE
         argument = Expression(coerce(Term(argument.node), spark_types.DOUBLE, aggregate.node).node, argument.text)
@@ -167,6 +93,17 @@ def _average(aggregate: AggregateCall) -> Expression:
     result = spark_types.bounded_decimal(kind.precision + 4, kind.scale + 4) if is_decimal else spark_types.DOUBLE
     quotient = call("average", result, Term(total.node), Term(count.node), can_fail=is_decimal)
     return Expression(quotient.node, text_of(aggregate.node))
+
+
+def _bits(function: Function) -> Callable[[AggregateCall], Expression]:
+    def bind(aggregate: AggregateCall) -> Expression:
+        (argument,) = aggregate.arguments
+        if not spark_types.is_integer(argument.type):
+            kind = spark_types.spark_name(argument.type)
+            raise mismatch(aggregate.node, f"`{aggregate.name}` needs an integer, not {kind}", "CAST it to BIGINT")
+        return aggregate.primitive(function, argument, argument.type)
+
+    return bind
 
 
 def _extreme(function: Function) -> Callable[[AggregateCall], Expression]:
@@ -187,27 +124,10 @@ def _extreme(function: Function) -> Callable[[AggregateCall], Expression]:
 
 def _truth(function: Function) -> Callable[[AggregateCall], Expression]:
     def bind(aggregate: AggregateCall) -> Expression:
-        _require_condition(aggregate)
+        require_condition(aggregate)
         return _extreme(function)(aggregate)
 
     return bind
-
-
-def _require_condition(aggregate: AggregateCall) -> None:
-    (argument,) = aggregate.arguments
-    if argument.type != spark_types.BOOLEAN:
-        kind = spark_types.spark_name(argument.type)
-        raise mismatch(aggregate.node, f"`{aggregate.name}` needs a condition, not {kind}", "compare it")
-
-
-def _number(aggregate: AggregateCall) -> Expression:
-    (argument,) = aggregate.arguments
-    if pa.types.is_null(argument.type):
-        raise mismatch(aggregate.node, "the type of NULL is not known", "CAST it")
-    if not spark_types.is_numeric(argument.type):
-        kind = spark_types.spark_name(argument.type)
-        raise mismatch(aggregate.node, f"`{aggregate.name}` needs a number, not {kind}", "CAST it to a number")
-    return argument
 
 
 def _is_plain(kind: pa.DataType) -> bool:
@@ -224,11 +144,16 @@ def _present(condition: Expression) -> Expression:
     return Expression(operators.when(condition.node, Literal(True, spark_types.BOOLEAN)), condition.text)
 
 
-AGGREGATES = (
+AGGREGATES: tuple[AggregateFunction, ...] = (
     AggregateFunction(
         "any_value(x)", "The smallest value that is not NULL.", "any_value(x) = 1", _extreme("min"), parsed=exp.AnyValue
     ),
-    AggregateFunction("avg(x)", "The mean.", "avg(x) = 1.5", _average, parsed=exp.Avg, aliases=("mean",)),
+    AggregateFunction("avg(x)", "The mean.", "avg(x) = 1.5", average, parsed=exp.Avg, aliases=("mean",)),
+    AggregateFunction("bit_and(x)", "The bits that all integers have.", "bit_and(x) = 0", _bits("bit_and")),
+    AggregateFunction("bit_or(x)", "The bits that an integer has.", "bit_or(x) = 3", _bits("bit_or")),
+    AggregateFunction(
+        "bit_xor(x)", "The bits that an odd number of integers have.", "bit_xor(x) = 3", _bits("bit_xor")
+    ),
     AggregateFunction(
         "bool_and(condition)",
         "Whether a condition is TRUE for all rows.",
@@ -272,20 +197,3 @@ AGGREGATES = (
     ),
     AggregateFunction("sum(x)", "The sum.", "sum(x) = 3", _sum, parsed=exp.Sum),
 )
-
-BY_CLASS: dict[type[exp.Expr], AggregateFunction] = {
-    aggregate.parsed: aggregate for aggregate in AGGREGATES if aggregate.parsed is not None
-}
-BY_NAME: dict[str, AggregateFunction] = {name: aggregate for aggregate in AGGREGATES for name in aggregate.signatures}
-
-
-def aggregate_of(node: exp.Expr) -> AggregateFunction | None:
-    """The aggregate that a node calls."""
-    return BY_NAME.get(node.name.lower()) if isinstance(node, exp.Anonymous) else BY_CLASS.get(type(node))
-
-
-def argument_nodes(node: exp.Expr) -> list[exp.Expr]:
-    """The arguments of a call of an aggregate."""
-    parts = node.expressions if isinstance(node, exp.Anonymous) else [node.this, node.args.get("expression")]
-    rest = [] if isinstance(node, exp.Anonymous) else node.expressions
-    return [part for part in (*parts, *rest) if part is not None]

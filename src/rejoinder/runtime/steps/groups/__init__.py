@@ -1,0 +1,1 @@
+"""Groups: one row for each, with the accumulators of aggregates."""

@@ -20,6 +20,7 @@ from rejoinder.errors import (
     NullKey,
     RejoinderError,
     SchemaChanged,
+    SeveralRows,
 )
 from tests.spark.conftest import OpenFlow
 from tests.spark.files import write_rows
@@ -45,13 +46,14 @@ class Source:
         assert view(self.flow, "v").total() == 2
 
     @contextmanager
-    def fails(self, kind: type[RejoinderError], fact: str, *, restart: bool = False) -> Iterator[None]:
+    def fails(self, kind: type[RejoinderError], fact: str, *, key: str = "", restart: bool = False) -> Iterator[None]:
         """Run the flow, which fails; mend it in the block; then it goes on, here or in a new driver."""
         epoch, rows = self.flow.epoch, view(self.flow, "v")
         with pytest.raises(kind) as raised:
             self.flow.run()
         error = raised.value
         assert fact in error.fact and error.detail and error.hint
+        assert not key or error.values == key
         assert error.__cause__ is None, "no stack of Spark's behind it"
         assert self.flow.epoch == epoch and view(self.flow, "v") == rows
         if restart:
@@ -177,6 +179,17 @@ def test_an_expression_that_fails(open_flow: OpenFlow, tmp_path: Path) -> None:
     write_rows(bad, [{"id": 3, "n": 1}])
     with source.fails(EvaluationError, "`id + 9223372036854775805` failed on a row"):
         write_rows(bad, [{"id": 2, "n": 1}])
+
+
+def test_a_scalar_subquery_with_two_rows(open_flow: OpenFlow, tmp_path: Path) -> None:
+    source = Source(open_flow, tmp_path / "in", "CHANGELOG s (id BIGINT, n INT, d INT)", "parquet", diff="d")
+    query = "SELECT id, (SELECT i.id FROM s AS i WHERE i.n = o.n + 10) AS next FROM s AS o"
+    source.view(query, [{**row, "d": 1} for row in GOOD])
+    bad = source.folder / "1.parquet"
+    write_rows(bad, [{"id": 3, "n": 20, "d": 1}])
+    with source.fails(SeveralRows, "a scalar subquery has more than one row", key="o.n = 10"):
+        write_rows(bad, [{"id": 3, "n": 30, "d": 1}])
+    assert view(source.flow, "v") == bag([(1, 2), (2, 3), (3, None)])
 
 
 def test_a_row_that_is_gone_raises_nothing(open_flow: OpenFlow, tmp_path: Path) -> None:

@@ -29,11 +29,37 @@ def test_the_epoch_fails_nothing_is_committed_and_the_flow_continues(form: str, 
     assert raised.value.code == "RJ302"
     assert raised.value.fact == "a scalar subquery has more than one row"
     assert "SELECT y FROM b" in str(raised.value.detail) and raised.value.hint
+    is_linked = form != "not linked"
+    assert str(raised.value.detail).endswith(", for a value of a.k") == is_linked
+    assert raised.value.values == ("a.k = 1" if is_linked else None)
     assert driver.epoch == before
     driver.delete("b", {"k": 1, "y": 5})
     driver.insert("a", {"k": 1, "x": 5})
     driver.step()
     assert rows(driver) == [(1, 5)]
+
+
+def test_the_key_has_each_outer_column_and_its_value_is_shown_on_request() -> None:
+    query = "SELECT k, 1 + (SELECT y FROM b WHERE b.k = o.k AND o.x < b.y + o.x) AS y FROM a AS o"
+    for shown in (False, True):
+        driver = flow(*SOURCES, query, show_values=shown)
+        driver.insert("b", {"k": 1, "y": 5}, {"k": 1, "y": 6}, {"k": 2, "y": 7})
+        driver.insert("a", {"k": 2, "x": 770}, {"k": 1, "x": 880})
+        with pytest.raises(SeveralRows) as raised:
+            driver.step()
+        assert "for a value of o.k, o.x\n" in str(raised.value)
+        assert ("Values: o.k = 1, o.x = 880" in str(raised.value)) == shown
+        assert ("880" in str(raised.value)) == shown
+
+
+def test_a_subquery_in_a_subquery_names_the_key_of_its_own_outer_row() -> None:
+    query = "SELECT k FROM a WHERE x = (SELECT sum((SELECT c.y FROM b AS c WHERE c.k = b.y)) FROM b WHERE b.k = a.k)"
+    driver = flow(*SOURCES, query)
+    driver.insert("b", {"k": 1, "y": 5}, {"k": 5, "y": 6}, {"k": 5, "y": 7})
+    driver.insert("a", {"k": 1, "x": 0})
+    with pytest.raises(SeveralRows) as raised:
+        driver.step()
+    assert raised.value.values == "b.y = 5"
 
 
 def test_rows_that_cancel_each_other_in_one_epoch_are_no_error() -> None:

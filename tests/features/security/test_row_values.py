@@ -67,6 +67,14 @@ def _misfit(driver: Driver, folder: Path) -> None:
     driver.step()
 
 
+def _several_rows(driver: Driver, folder: Path) -> None:
+    driver.sql("CREATE TABLE t (s STRING, PRIMARY KEY (s)); CREATE CHANGELOG u (s STRING, n INT)")
+    driver.sql("CREATE VIEW v AS SELECT s, (SELECT n FROM u WHERE u.s = t.s) AS n FROM t")
+    driver.insert("t", {"s": CANARY})
+    driver.insert("u", {"s": CANARY, "n": 1}, {"s": CANARY, "n": 2})
+    driver.step()
+
+
 def _pairs(driver: Driver, folder: Path) -> None:
     limited = Driver(max_pairs=3, show_values=driver.show_values)
     limited.sql("CREATE STREAM t (s STRING, n BIGINT); CREATE VIEW v AS SELECT a.n FROM t a JOIN t b ON a.s = b.s")
@@ -118,6 +126,7 @@ CASES: dict[str, Callable[[Driver, Path], None]] = {
     "late row": _late,
     "missing row": _missing_row,
     "row that does not fit": _misfit,
+    "scalar subquery with several rows": _several_rows,
     "pairs": _pairs,
     "function": _function,
     "function as a sink": _sink,

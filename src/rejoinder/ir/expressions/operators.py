@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import pyarrow as pa
 
@@ -11,6 +11,7 @@ from rejoinder.ir.expressions.nodes import Call, Case, Node
 from rejoinder.ir.expressions.scalar_operation import MonotoneArgument, ScalarOperation
 
 NULL_SAFE = "IS NOT DISTINCT FROM"
+AT_MOST_ONE = "at most one"
 _IS_NULL = ScalarOperation("IS NULL", evaluation="all", nulls="never")
 _IS_NOT_NULL = ScalarOperation("IS NOT NULL", evaluation="all", nulls="never")
 
@@ -54,10 +55,21 @@ def least(values: Sequence[Node]) -> Node:
     return Call(ScalarOperation("least", evaluation="all"), values, values[0].type)
 
 
-def at_most_one(many: Node, value: Node, text: str) -> Node:
-    """The value of a scalar subquery. The row fails where the subquery has `many` rows; `text` is the subquery."""
-    operation = ScalarOperation("at most one", (text,), evaluation="all", can_fail=True)
-    return Call(operation, (many, value), value.type)
+def at_most_one(many: Node, value: Node, text: str, keys: Mapping[str, Node] | None = None) -> Node:
+    """The value of a scalar subquery. The row fails where the subquery has `many` rows; `text` is the subquery.
+
+    `keys` are the columns of the outer row that it reads, by name. Only the error of the row needs them.
+    """
+    keys = keys or {}
+    operation = ScalarOperation(AT_MOST_ONE, (text, *keys), evaluation="all", can_fail=True)
+    return Call(operation, (many, value, *keys.values()), value.type)
+
+
+def without_keys(node: Node) -> Node:
+    """The value of a scalar subquery as an expression of its rows alone; any other node as it is."""
+    if not isinstance(node, Call) or node.operation.name != AT_MOST_ONE:
+        return node
+    return at_most_one(node.parts[0], node.parts[1], str(node.operation.options[0]))
 
 
 def shifted(time: Node, by: int) -> Node:

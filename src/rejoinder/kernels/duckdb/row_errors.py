@@ -23,11 +23,11 @@ import pyarrow.compute as pc
 
 from rejoinder.errors import EvaluationError, SeveralRows
 from rejoinder.ir.expressions.expression import Expression
-from rejoinder.ir.expressions.nodes import Attempt
+from rejoinder.ir.expressions.nodes import Attempt, Call, walk
 from rejoinder.kernels.arrow.columns import ERROR, contiguous, replaced, single_chunk, take, without
 from rejoinder.kernels.arrow.hashing import Mask
 from rejoinder.kernels.duckdb.evaluate import filter_project, project, select_rows
-from rejoinder.kernels.duckdb.functions.logic import SEVERAL_ROWS
+from rejoinder.kernels.duckdb.functions.logic import SEVERAL_ROWS, several_rows_text
 from rejoinder.kernels.duckdb.render import duckdb_text
 
 SAMPLED = 32
@@ -173,8 +173,19 @@ def _text(row: pa.Table, expression: Expression) -> str:
     try:
         project(row, [("value", expression)])
     except EvaluationError as error:
-        return _SEPARATOR.join((error.fact, error.detail or "", error.hint or "", error.values or ""))
+        values = _outer_values(row, expression, error) if isinstance(error, SeveralRows) else error.values
+        return _SEPARATOR.join((error.fact, error.detail or "", error.hint or "", values or ""))
     raise AssertionError(f"`{duckdb_text(expression.node)}` fails under TRY, and not without it")
+
+
+def _outer_values(row: pa.Table, expression: Expression, error: SeveralRows) -> str | None:
+    """The columns of the outer row that a scalar subquery with several rows reads, with their values."""
+    for node in walk(expression.node):
+        if isinstance(node, Call) and several_rows_text(node) == error.detail:
+            names, keys = node.operation.options[1:], node.parts[2:]
+            values = project(row, [(str(name), Expression(key)) for name, key in zip(names, keys, strict=True)])
+            return ", ".join(f"{name} = {value!r}" for name, value in values.to_pylist()[0].items()) if names else None
+    return None
 
 
 def _smaller(errors: pa.Array, others: pa.Array) -> pa.Array:

@@ -13,6 +13,7 @@ from dataclasses import replace
 
 from rejoinder.ir.expressions.expression import Expression, substitute
 from rejoinder.ir.expressions.nodes import Call
+from rejoinder.ir.expressions.operators import without_keys
 from rejoinder.ir.logical import Filter, Join, Node, Project
 from rejoinder.plan.blocks.padding import value_on_nulls
 from rejoinder.plan.unnest.tree_columns import Types, columns_of
@@ -50,6 +51,6 @@ def _rejects_padding(condition: Expression, types: Types) -> bool:
         return False
     if condition.can_fail and call.operation.name == "=":
         return False  # the side of a key is evaluated for rows without a match, too
-    sides = [Expression(part) for part in call.parts]
+    sides = [Expression(without_keys(part)) for part in call.parts]
     values = [value_on_nulls(side, types) for side in sides if side.columns and types.keys() >= set(side.columns)]
     return any(value is not None and not value.is_valid for value in values)

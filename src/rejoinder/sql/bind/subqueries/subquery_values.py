@@ -18,11 +18,12 @@ import pyarrow as pa
 from sqlglot import exp
 
 from rejoinder.errors import Unsupported
+from rejoinder.ir.expressions import nodes
 from rejoinder.ir.expressions.expression import Expression, column, literal
 from rejoinder.ir.expressions.operators import at_most_one, is_not_null
 from rejoinder.ir.identities import column_text
 from rejoinder.ir.logical import Aggregate, AtMostOne, Distinct, Filter, Join, Node, Predicate, Project, Query
-from rejoinder.plan.unnest.tree_columns import columns_of, identity
+from rejoinder.plan.unnest.tree_columns import columns_of, free_columns, identity
 from rejoinder.sql.bind.groups.aggregate_functions import aggregates_in
 from rejoinder.sql.bind.scope import Column, Scope
 from rejoinder.sql.bind.subqueries.bound_subquery import bind_subquery
@@ -93,10 +94,16 @@ class SubqueryValues:
             root = Project(root, ((read[0], literal(True, pa.bool_())),))
             own = columns_of(root)
         outputs.append((many, column(many, pa.bool_())))
+        read_by = free_columns(Project(root, tuple(outputs[:1])))
         only = AtMostOne(root, tuple((i, own[i]) for i in read), (), many)
         self.join(Project(only, tuple(outputs)))
         several, single = (column(*_typed(output)).node for output in reversed(outputs))
-        return Expression(at_most_one(several, single, text_of(form.query)), form.text)
+        return Expression(at_most_one(several, single, text_of(form.query), self._keys(read_by)), form.text)
+
+    def _keys(self, ids: frozenset[str]) -> dict[str, nodes.Node]:
+        """Columns of the rows by the names that the user knows."""
+        named = {c.id: f"{c.qualifier}.{c.name}" if c.qualifier else c.name for c in self.scope.columns}
+        return {named[i]: nodes.Column(i, kind) for i, kind in columns_of(self.root).items() if i in ids & named.keys()}
 
     def join(self, right: Node, on: tuple[Predicate, ...] = ()) -> None:
         """Join the rows with the rows of a subquery, of which at most one counts for each, or with NULLs."""

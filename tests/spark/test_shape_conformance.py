@@ -1,4 +1,4 @@
-"""Grouping sets, generators, VALUES, PIVOT, set operations and sessions, answered by batch Spark and by us."""
+"""Shapes of queries, answered by batch Spark and by us: grouping sets, generators, PIVOT, sessions, subqueries, …"""
 
 from __future__ import annotations
 
@@ -58,7 +58,16 @@ QUERIES = (
     "(SELECT g FROM r MINUS ALL SELECT 1 AS one) EXCEPT SELECT 2 AS two",
     "SELECT g, session_window(ts, '5 minutes') AS w, count(*) FROM r GROUP BY g, session_window(ts, '5 minutes')",
     "SELECT session_window.start, session_window.end, sum(i) FROM r GROUP BY session_window(ts, '4 minutes')",
+    "SELECT (SELECT max(i) FROM r) FROM r",
+    "SELECT g, 1 + (SELECT max(x.i) FROM r x WHERE x.g = r.g AND x.i <= r.i AND r.g > 0) FROM r",
+    "SELECT EXISTS (SELECT 1 FROM r x WHERE x.s = r.s AND x.i BETWEEN r.i AND r.i + 4) FROM r",
+    "SELECT CASE WHEN i IN (SELECT g FROM r) THEN 1 ELSE (SELECT min(i) FROM r) END FROM r",
+    "SELECT sum((SELECT max(i) FROM r)) FROM r",
     "SELECT window_time(window) AS t, n FROM (SELECT window, count(*) AS n FROM r GROUP BY window(ts, '5 minutes'))",
+)
+NAMED = (  # where Spark's IN as a column is FALSE, ours may be NULL, as in standard SQL
+    "SELECT NOT EXISTS (SELECT 1 FROM r x WHERE x.g = 7), g IN (SELECT i FROM r) FROM r",
+    "SELECT i NOT IN (SELECT x.g FROM r x WHERE x.s = r.s), (g, i) IN (SELECT g, i FROM r) FROM r",
 )
 WRONG = (
     "SELECT grouping(i) FROM r GROUP BY ROLLUP(g)",
@@ -106,6 +115,11 @@ def test_queries_answer_as_spark_does(batch: SparkSession, driver: Driver, query
     assert [spark_types.spark_name(kind) for kind in ours.types] == [f.dataType.simpleString() for f in theirs.schema]
     rows = sorted([_plain(value) for value in row] for row in theirs.collect())
     assert sorted([_plain(value) for value in row.values()] for row in driver.sql(query)) == rows
+
+
+@pytest.mark.parametrize("query", NAMED)
+def test_columns_have_the_names_that_spark_gives(batch: SparkSession, driver: Driver, query: str) -> None:
+    assert bind(query, driver._engine.version.catalog).schema.names == batch.sql(query).columns
 
 
 @pytest.mark.parametrize("query", WRONG)

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pyarrow as pa
 
+from rejoinder.ir.expressions import nodes
 from rejoinder.ir.expressions.expression import Expression, column, renamed
 from rejoinder.ir.logical import (
     Aggregate,
@@ -116,6 +117,21 @@ def free_columns(node: Node) -> frozenset[str]:
     for part in inputs_of(node):
         read -= columns_of(part).keys()
     return frozenset(read)
+
+
+def outer_references(node: Node) -> list[str]:
+    """The columns of the outer query that a tree reads, each as often as it is written, from the top down."""
+    free = free_columns(node)
+    if not free:
+        return []
+    stack = [e.node for e in reversed(list(expressions_of(node)))]
+    read: list[str] = []
+    while stack:
+        part = stack.pop()
+        if not free.isdisjoint(part.columns):
+            read += [part.name] if isinstance(part, nodes.Column) else []
+            stack += reversed(part.parts)
+    return [*read, *(i for inner in inputs_of(node) for i in outer_references(inner) if i in free)]
 
 
 def can_fail(node: Node) -> bool:

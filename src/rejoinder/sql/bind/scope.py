@@ -33,6 +33,8 @@ class Column:
     """For the value of a subquery: its SQL text."""
     can_fail: bool = False
     """Whether the value of the subquery fails on some rows."""
+    output_name: str | None = None
+    """Spark's name for the subquery, if it has one."""
 
 
 @dataclass(frozen=True)

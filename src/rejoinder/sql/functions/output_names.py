@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from sqlglot import exp
 
@@ -11,6 +11,8 @@ from rejoinder.sql.functions.aggregates.aggregate_registry import aggregate_of, 
 from rejoinder.sql.parse.clauses import text_of
 from rejoinder.sql.types import spark_types
 
+SUBQUERY = "subquery name"
+"""In the meta of a column that stands for a subquery: Spark's name of the subquery, or None."""
 _OPERATORS: dict[type[exp.Expr], str] = {
     exp.Add: "+",
     exp.Sub: "-",
@@ -35,7 +37,7 @@ def output_name(node: exp.Expr, is_time: Callable[[exp.Expr], bool] | None = Non
     `is_time` says whether an operand is a date or a timestamp, whose sums Spark names otherwise; without it, the name
     of a sum is not certain.
     """
-    if isinstance(node, exp.Alias | exp.Column):
+    if isinstance(node, exp.Alias | exp.Column) and SUBQUERY not in node.meta:
         return node.output_name
     if isinstance(node, exp.Dot) and _is_path(node):
         return str(node.expression.name)
@@ -56,6 +58,28 @@ def output_name(node: exp.Expr, is_time: Callable[[exp.Expr], bool] | None = Non
     return name
 
 
+def subquery_name(form: str, values: Sequence[exp.Expr], outer: Sequence[str]) -> str | None:
+    """Give Spark's name of a subquery in one of its forms; None where it has none.
+
+    `outer` are the columns of the outer query that it reads, each as often as it is written.
+    """
+    read = f"({', '.join(outer)})"
+    if form == "scalar":
+        return f"scalarsubquery{read}"
+    if form == "exists":
+        return f"exists{read}"
+    names = [_generated(value) for value in values]
+    if form != "in" or None in names:
+        return None
+    if len(names) == 1:
+        return f"({names[0]} IN (listquery{read}))"
+    fields = (
+        f"'{value.name if isinstance(value, exp.Column) else f'col{place}'}', {name}"
+        for place, (value, name) in enumerate(zip(values, names, strict=True), 1)
+    )
+    return f"(named_struct({', '.join(fields)}) IN (listquery{read}))"
+
+
 def _is_call(node: exp.Expr) -> bool:
     """Say whether a node was written as a function: sqlglot keeps the place of its name, and not of an operator's."""
     return "start" in node.meta
@@ -68,6 +92,9 @@ def _is_path(node: exp.Expr) -> bool:
 def _generated(node: exp.Expr) -> str | None:
     if isinstance(node, exp.Paren):
         return _generated(node.this)
+    if SUBQUERY in node.meta:
+        name: str | None = node.meta[SUBQUERY]
+        return name
     if isinstance(node, exp.Column):
         # A field of a struct and a column with a qualifier look alike, and Spark writes them differently.
         return None if node.table else node.name

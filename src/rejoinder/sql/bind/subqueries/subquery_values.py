@@ -17,18 +17,18 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 from sqlglot import exp
 
-from rejoinder.errors import Unsupported
 from rejoinder.ir.expressions import nodes
 from rejoinder.ir.expressions.expression import Expression, column, literal
 from rejoinder.ir.expressions.operators import at_most_one, is_not_null
-from rejoinder.ir.identities import column_text
+from rejoinder.ir.identities import column_id, column_text
 from rejoinder.ir.logical import Aggregate, AtMostOne, Distinct, Filter, Join, Node, Predicate, Project, Query
-from rejoinder.plan.unnest.tree_columns import columns_of, free_columns, identity
+from rejoinder.plan.unnest.tree_columns import columns_of, free_columns, identity, outer_references
 from rejoinder.sql.bind.groups.aggregate_functions import aggregates_in
 from rejoinder.sql.bind.scope import Column, Scope
 from rejoinder.sql.bind.subqueries.bound_subquery import bind_subquery
 from rejoinder.sql.bind.subqueries.subquery_forms import SubqueryForm, has_subquery, read_form
 from rejoinder.sql.bind.subqueries.truth_values import any_value, in_value
+from rejoinder.sql.functions.output_names import SUBQUERY, subquery_name
 from rejoinder.sql.parse.clauses import marked_name, text_of
 
 if TYPE_CHECKING:
@@ -58,17 +58,27 @@ class SubqueryValues:
     def _reference(self, form: SubqueryForm) -> exp.Expr:
         known = self.scope.subquery(form.text)
         if known is None:
-            value = self._value(form)
+            value, output_name = self._value(form)
             number = next(self.binder.numbers)
             known = Column("", marked_name(form.text, number), column_text(number, "subquery"), value.type)
-            known = replace(known, text=form.text, can_fail=value.can_fail)
+            known = replace(known, text=form.text, can_fail=value.can_fail, output_name=output_name)
             self.root = Project(self.root, (*identity(columns_of(self.root)).items(), (known.id, value)))
             self.scope = self.scope.computing(known)
-        return exp.column(exp.to_identifier(known.name, quoted=True))
+        reference = exp.column(exp.to_identifier(known.name, quoted=True))
+        reference.meta[SUBQUERY] = known.output_name
+        return reference
 
-    def _value(self, form: SubqueryForm) -> Expression:
+    def _value(self, form: SubqueryForm) -> tuple[Expression, str | None]:
+        """The value of a subquery, and Spark's name for it."""
         values = tuple(self.without(value) for value in form.values)
         query = bind_subquery(self.binder, self.scope, form, self.ctes)
+        named = {c.id: c.name for c in self.scope.columns}
+        read = outer_references(Project(query.root, query.outputs))
+        name = subquery_name(form.form, values, [named.get(i, column_id(i).name) for i in read])
+        value = self._bound_value(form, values, query)
+        return value, f"(NOT {name})" if name and form.is_negated else name
+
+    def _bound_value(self, form: SubqueryForm, values: tuple[exp.Expr, ...], query: Query) -> Expression:
         match form.form:
             case "scalar":
                 return self._scalar(query, form)
@@ -156,13 +166,6 @@ def without_subqueries(
         if bare.args.get("group"):
             bare.set("group", rows.without(bare.args["group"]))
     else:
-        for item in node.expressions:
-            if has_subquery(item) and not isinstance(item, exp.Alias):
-                raise Unsupported(
-                    "a subquery in the SELECT list needs a name",
-                    detail=text_of(item),
-                    hint=f"write {text_of(item)} AS name",
-                )
         bare.set("expressions", [rows.without(item) for item in node.expressions])
     return rows.root, rows.scope, bare
 

@@ -57,7 +57,8 @@ def test_equal_subqueries_of_one_query_are_one_join() -> None:
 @pytest.mark.parametrize(
     ("query", "fact"),
     [
-        ("SELECT (SELECT max(z) FROM c) FROM a", "a subquery in the SELECT list needs a name"),
+        ("SELECT x < ANY (SELECT z FROM c) FROM a", "`x < ANY (SELECT z FROM c)` needs a name"),
+        ("SELECT max(x) + (SELECT max(z) FROM c) FROM a", "`MAX(x) + (SELECT MAX(z) FROM c)` needs a name"),
         (
             "SELECT a.k FROM a FULL JOIN c ON EXISTS (SELECT 1 FROM g WHERE g.w BETWEEN a.x AND c.z)",
             "a subquery that reads both sides of a FULL JOIN is not supported in its ON",
@@ -73,6 +74,23 @@ def test_what_is_not_supported_is_refused_with_detail_and_hint(query: str, fact:
         bind(query, CATALOG)
     assert raised.value.fact == fact
     assert raised.value.detail and raised.value.hint
+
+
+@pytest.mark.parametrize(
+    ("item", "name"),
+    [
+        ("(SELECT max(z) FROM c)", "scalarsubquery()"),
+        ("1 + (SELECT max(z) FROM c WHERE c.k = a.k AND c.z < a.x AND a.k > 0)", "(1 + scalarsubquery(k, x, k))"),
+        ("EXISTS (SELECT 1 FROM c WHERE c.k = a.k)", "exists(k)"),
+        ("NOT EXISTS (SELECT 1 FROM c)", "(NOT exists())"),
+        ("x IN (SELECT z FROM c WHERE c.k = a.k)", "(x IN (listquery(k)))"),
+        ("x NOT IN (SELECT z FROM c)", "(NOT (x IN (listquery())))"),
+        ("(k, x) IN (SELECT k, z FROM c)", "(named_struct('k', k, 'x', x) IN (listquery()))"),
+        ("sum((SELECT max(z) FROM c))", "sum(scalarsubquery())"),
+    ],
+)
+def test_a_subquery_without_a_name_gets_that_of_spark(item: str, name: str) -> None:
+    assert bind(f"SELECT {item} FROM a", CATALOG).schema.names == [name]
 
 
 def test_lateral_needs_a_relation_left_of_it() -> None:

@@ -31,6 +31,7 @@ from rejoinder.engine.definitions.dependents import (
 from rejoinder.engine.engine import Engine
 from rejoinder.errors import DefinitionConflict, PlanningError
 from rejoinder.ir.catalog import Catalog, Sink, Source, View
+from rejoinder.sql.bind.windows.order_and_limit import ignored_order
 from rejoinder.sql.statements.statement_parser import (
     AlterView,
     CreateSource,
@@ -187,7 +188,7 @@ class Batch:
         if self.replaced:
             whose = "its" if len(self.replaced) == 1 else "their"
             notes.append(f"replaced {_listed(self.replaced)}: no row of {whose} sources was committed yet")
-        return notes
+        return notes + [note for definition in self.created if (note := _order_note(definition)) is not None]
 
 
 def planned(engine: Engine, statements: Iterable[Definition], *, is_rerun: bool = False) -> Batch:
@@ -245,6 +246,16 @@ def new_sinks(batch: Batch) -> list[Sink]:
 def new_sources(batch: Batch) -> list[Source]:
     """Return the sources that a batch creates."""
     return [definition for definition in batch.created if isinstance(definition, Source)]
+
+
+def _order_note(definition: Defined) -> str | None:
+    order = ignored_order(definition.query) if isinstance(definition, View) else None
+    if order is None:
+        return None
+    return (
+        f"`{order}` has no effect on view `{definition.name}`: the rows of a view have no order; "
+        "write it in the SELECT that reads the view, or add LIMIT"
+    )
 
 
 def _listed(names: Iterable[str]) -> str:

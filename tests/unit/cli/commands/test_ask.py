@@ -223,6 +223,12 @@ def test_drop_cascade_lists_what_was_dropped(rejoinder: Rejoinder, shop: str) ->
     assert result.stderr.splitlines() == ["dropped prices", "dropped with it: priced"]
 
 
+def test_an_order_by_without_effect_is_said(rejoinder: Rejoinder) -> None:
+    result = rejoinder("sql", "new", "CREATE STREAM s (k INT); CREATE VIEW v AS SELECT k FROM s ORDER BY k")
+    assert result.exit_code == 0
+    assert result.stderr.splitlines()[-1].startswith("`ORDER BY k` has no effect on view `v`")
+
+
 def test_what_is_replaced_is_said(rejoinder: Rejoinder) -> None:
     assert rejoinder("sql", "new", "CREATE STREAM s (k INT); CREATE VIEW v AS SELECT k FROM s").exit_code == 0
     result = rejoinder("sql", "new", "CREATE VIEW v AS SELECT k + 1 AS k FROM s")

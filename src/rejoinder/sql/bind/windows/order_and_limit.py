@@ -13,6 +13,7 @@ from typing import cast
 from sqlglot import exp
 
 from rejoinder.errors import InvalidSql
+from rejoinder.sql.bind.query_parser import parse_query
 from rejoinder.sql.bind.windows.window_frames import constant
 from rejoinder.sql.bind.windows.window_syntax import has_windows
 from rejoinder.sql.parse.clauses import text_of
@@ -32,6 +33,15 @@ def without_order(node: exp.Query) -> exp.Query:
     node = node.copy()
     node.set("order", None)
     return node
+
+
+def ignored_order(text: str) -> str | None:
+    """The ORDER BY at the end of a query that has no effect on the rows of a view; None if there is none."""
+    if "order" not in text.lower():
+        return None
+    node = parse_query(text)
+    order = node.args.get("order")
+    return None if order is None or has_limit(node) else text_of(order).strip()
 
 
 def with_limit(node: exp.Query) -> exp.Query:

@@ -32,6 +32,7 @@ from rejoinder.errors import Corrupt
 from rejoinder.faults import reach
 from rejoinder.ir.catalog import Catalog, Source
 from rejoinder.ir.streams import Generation, StreamId
+from rejoinder.plan.join.fan_out import are_similar
 from rejoinder.plan.physical.dataflow import Dataflow
 from rejoinder.planner import plan
 from rejoinder.runtime.bucket_rounds import EpochWork, Setting
@@ -106,13 +107,13 @@ class Engine:
 
     def _recover(self) -> None:
         manifest = newest(self.store)
-        version = _reordered(Version.read(self.store, manifest, self.buckets, plan))
+        version = Version.read(self.store, manifest, self.buckets, plan)
         self.version = replace(version, watermarks=version.watermarks.with_persisted(version.plan.persisted))
         if manifest is not None:
             self.time.wall = manifest.extra.get("clock")
 
     def replan(self) -> None:
-        """Plan again with current statistics, and hydrate arrangements that a newer planner needs."""
+        """Plan again if the statistics have changed much, and hydrate arrangements that a newer planner needs."""
         with self.lock:
             self.publisher.settle()
             self.version = _reordered(self.version)
@@ -373,8 +374,14 @@ class Engine:
 
 
 def _reordered(version: Version) -> Version:
-    """Return the version with a plan of current statistics, if the existing arrangements hold all rows it needs."""
-    new = plan(version.catalog, version.state.statistics())
+    """Return the version with a plan of current statistics, if the existing arrangements hold all rows it needs.
+
+    The next commit has these statistics. So a flow that is started again, and has not grown much, is planned once.
+    """
+    statistics = version.state.statistics()
+    if are_similar(version.plan.program.statistics, statistics):
+        return version
+    new = plan(version.catalog, statistics)
     before, after, times = version.dataflow, new.dataflow, version.times
     same = {a.id for a in after.arrangements} == {a.id for a in before.arrangements}
     if same and all(

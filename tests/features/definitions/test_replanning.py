@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import datetime, timedelta
 from pathlib import Path
 
@@ -10,6 +11,7 @@ import pytest
 from rejoinder.engine import engine
 from rejoinder.engine.hydration import redefinition
 from rejoinder.ir.catalog import Catalog, Index
+from rejoinder.plan.join.fan_out import Statistics
 from rejoinder.plan.planning import Plan
 from rejoinder.planner import plan
 from rejoinder.testing import Driver
@@ -60,3 +62,32 @@ def test_a_view_is_not_moved_to_an_arrangement_whose_rows_have_expired() -> None
     driver.sql("CREATE VIEW another AS SELECT z FROM b")
     driver.insert("c", {"t": noon + timedelta(minutes=41), "y": 1, "z": 7})
     assert ({"x": 7, "z": 7, "y": 1}, 1) in driver.step()["hour"]
+
+
+def test_a_flow_that_has_not_grown_much_is_planned_once_when_it_starts_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    driver = Driver()
+    driver.sql("CREATE STREAM a (k BIGINT, x BIGINT); CREATE STREAM b (k BIGINT, y BIGINT)")
+    driver.sql("CREATE VIEW v AS SELECT a.k, x, y FROM a JOIN b ON a.k = b.k")
+    planned: list[int] = []
+
+    def counted(catalog: Catalog, statistics: Mapping[str, Statistics]) -> Plan:
+        planned.append(sum(each.rows for each in statistics.values()))
+        return plan(catalog, statistics)
+
+    def restart(rows: int) -> list[int]:
+        """Add rows to both inputs, and start twice. The rows of arrangements, by the statistics of each plan."""
+        numbers = range(rows)
+        driver.insert("a", *({"k": k, "x": k} for k in numbers))
+        driver.insert("b", *({"k": k, "y": k} for k in numbers))
+        driver.step()
+        for _ in range(2):
+            driver.restart()
+            driver.insert("a", {"k": -1, "x": 1})
+            driver.step()  # commits the statistics
+        counts, planned[:] = list(planned), []
+        return counts
+
+    monkeypatch.setattr(engine, "plan", counted)
+    assert restart(600) == [0, 1200, 1200]  # it was defined without rows
+    assert restart(300) == [1200, 1200]
+    assert len(restart(3000)) == 3

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from rejoinder.plan.join.hop import Hop
@@ -11,6 +11,9 @@ UNKNOWN_FANOUT = 10.0
 UNLINKED_FANOUT = 1e6
 FILTERED = 0.3
 """The share of rows that are expected to pass the filters of an input."""
+FEW = 1_000
+"""Arrangements with fewer rows are all alike."""
+SIMILAR = 2.0
 
 
 @dataclass(frozen=True)
@@ -24,6 +27,19 @@ class Statistics:
     def fanout(self) -> float:
         """Expected number of rows for a key."""
         return self.rows / max(1, self.keys)
+
+
+def are_similar(before: Mapping[str, Statistics], after: Mapping[str, Statistics]) -> bool:
+    """Whether no arrangement has changed so much that another order of hops may be better: by a factor of two."""
+    return before.keys() == after.keys() and all(
+        _within(SIMILAR, max(FEW, before[name].rows), max(FEW, after[name].rows))
+        and _within(SIMILAR, before[name].fanout, after[name].fanout)
+        for name in after
+    )
+
+
+def _within(factor: float, one: float, other: float) -> bool:
+    return max(one, other) <= factor * min(one, other)
 
 
 def expected_fanout(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import pyarrow as pa
 
@@ -79,7 +80,7 @@ class Arrangement:
         parts = tuple(column(f.name, f.type) for f in schema)
         return cls(relation, Key(parts, frozenset(range(len(parts))), whole=True), schema)
 
-    @property
+    @cached_property
     def id(self) -> str:
         """Return the stable identity: relation, key and order."""
         inside = "" if self.order is None else f"; {_shown(column(self.order, self.schema.field(self.order).type))}"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import pyarrow as pa
 
@@ -79,15 +80,21 @@ class Program:
 
     def readers(self, relation: RelationId) -> tuple[str, ...]:
         """Return the views that read a relation, directly or through others."""
-        readers, relations = {relation}, self.relations.values()
-        while True:
-            inputs = (
-                (made.id, block_input) for made in relations for block in made.blocks for block_input in block.inputs
-            )
-            more = {reader for reader, block_input in inputs if block_input.relation in readers}
-            if more <= readers:
-                return tuple(name for name in self.views if ViewRows(name) in readers)
+        readers: set[RelationId] = set()
+        more = {relation}
+        while more:
             readers |= more
+            more = {reader for read in more for reader in self._direct_readers.get(read, ())} - readers
+        return tuple(name for name in self.views if ViewRows(name) in readers)
+
+    @cached_property
+    def _direct_readers(self) -> dict[RelationId, set[RelationId]]:
+        """The relations that read each relation."""
+        result: dict[RelationId, set[RelationId]] = {}
+        for made in self.relations.values():
+            for each in (each for block in made.blocks for each in block.inputs):
+                result.setdefault(each.relation, set()).add(made.id)
+        return result
 
     def named(self, users: Iterable[User]) -> list[str]:
         """Return the names of users; a derived relation is replaced by the views that read it."""

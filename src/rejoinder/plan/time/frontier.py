@@ -44,6 +44,7 @@ class Frontiers:
     """Whether a column of a join that no condition bounds has a frontier: the oldest retained row. It may never
     advance, so it is only shown to users; neither expiry nor emission depend on it."""
     _known: dict[tuple[RelationId, str], Formula | None] = field(default_factory=dict)
+    _reading: dict[RelationId, bool] = field(default_factory=dict)
     # By identity, because hashing a block hashes its whole tree; `_bounds` and `_timed` also by the inputs with a row.
     _always: dict[int, tuple[Block, frozenset[int]]] = field(default_factory=dict)  # blocks live as long as their ids
     _rows: dict[tuple[int, frozenset[int]], frozenset[int]] = field(default_factory=dict)
@@ -61,12 +62,20 @@ class Frontiers:
             self._known[pair] = self._found(relation, name)
         return self._known[pair]
 
+    def _reads_times(self, relation: RelationId) -> bool:
+        """Whether a column can have a frontier: the relation is made from on-time rows. Most flows have none."""
+        if relation not in self._reading:
+            made = self.derived.get(relation)
+            inputs = [] if made is None else [each.relation for block in made.blocks for each in block.inputs]
+            self._reading[relation] = is_on_time(relation) or any(map(self._reads_times, inputs))
+        return self._reading[relation]
+
     def _found(self, relation: RelationId, name: str) -> Formula | None:
         if is_on_time(relation):
             source = self.sources[source_of(relation)]
             return Watermark(source.name, name) if name in source.watermarks else None
         made = self.derived.get(relation)
-        return None if made is None else made.operation.frontier(self, made, name)
+        return made.operation.frontier(self, made, name) if made is not None and self._reads_times(relation) else None
 
     def of_input(self, made: Derived, name: str) -> Formula | None:
         """Return the frontier of the input of a derived relation; for a union, over its branches that are not idle."""
@@ -133,7 +142,7 @@ class Frontiers:
 
     def limit(self, block: Block, start: int, i: str) -> Formula | None:
         """Return the time of column `i` below which changes of input `start` look up no rows; None if unbounded."""
-        if block.inputs[start].relation == UNIT:
+        if block.inputs[start].relation == UNIT or not self._reads_times(block.inputs[start].relation):
             return None
         bounds = self._bounds_below(block, self._there(block, (start, input_of(i)))).get((i, start), ())
         names = dict(block.inputs[start].columns) if bounds else {}
@@ -224,6 +233,8 @@ class Frontiers:
         names = dict(each.columns)
         others = {i for p in each.on for i in p.expression.columns} - names.keys()
         if any(_is_on_pairs(p, names.keys()) for p in each.on):
+            if not self._reads_times(each.relation):
+                return [{}]
             found: dict[str, list[Formula]] = {}
             for (later, earlier), steps in self.bounds(block, (at,)).items():
                 met = self.limit(block, at, earlier) if later in names and earlier in others else None

@@ -11,19 +11,26 @@ from rejoinder.sql.functions.aggregates.aggregate_registry import AGGREGATES
 from rejoinder.sql.functions.nested import array_functions, lambda_functions, map_functions, nested_functions
 from rejoinder.sql.functions.numbers import arithmetic, bit_functions, math_functions, real_functions, try_arithmetic
 from rejoinder.sql.functions.scalar_function import ScalarFunction
-from rejoinder.sql.functions.text import encodings, patterns, text_functions, word_functions
-from rejoinder.sql.functions.time import datetime_patterns, time_functions, windowing_functions
+from rejoinder.sql.functions.text import (
+    encodings,
+    letter_functions,
+    patterns,
+    regex_functions,
+    text_functions,
+    word_functions,
+)
+from rejoinder.sql.functions.time import calendar_functions, datetime_patterns, time_functions, windowing_functions
 
 FAMILIES: dict[str, tuple[ScalarFunction, ...]] = {
-    "Comparisons and logic": (*logic.FUNCTIONS, *patterns.FUNCTIONS),
+    "Comparisons and logic": (*logic.FUNCTIONS, *patterns.FUNCTIONS, *regex_functions.FUNCTIONS),
     "Conditions": conditional_functions.FUNCTIONS,
     "Casts": cast_functions.FUNCTIONS,
     "Numbers": (*arithmetic.FUNCTIONS, *math_functions.FUNCTIONS, *try_arithmetic.FUNCTIONS),
     "Exponents and angles": real_functions.FUNCTIONS,
     "Bits": bit_functions.FUNCTIONS,
-    "Text": (*text_functions.FUNCTIONS, *word_functions.FUNCTIONS),
+    "Text": (*text_functions.FUNCTIONS, *word_functions.FUNCTIONS, *letter_functions.FUNCTIONS),
     "Bytes and digests": encodings.FUNCTIONS,
-    "Dates and times": (*time_functions.FUNCTIONS, *datetime_patterns.FUNCTIONS),
+    "Dates and times": (*time_functions.FUNCTIONS, *calendar_functions.FUNCTIONS, *datetime_patterns.FUNCTIONS),
     "Windows of time": windowing_functions.FUNCTIONS,
     "Arrays, maps and structs": (*nested_functions.FUNCTIONS, *array_functions.FUNCTIONS, *map_functions.FUNCTIONS),
     "Lambdas": lambda_functions.FUNCTIONS,

@@ -55,6 +55,4 @@ def unsupported(node: exp.Expr) -> errors.Unsupported:
             or f"compute it before the rows come, {_ENRICH}, or when the view is read"
         )
         return refuse(node, f"the function `{name}` is not supported", hint)
-    if isinstance(node, exp.ILike):
-        return refuse(node, "ILIKE is not supported", "write LOWER(text) LIKE 'pattern in lower case'")
     return refuse(node, "this is not supported in an expression")

@@ -139,6 +139,11 @@ REFUSED = (
         "use a TIMESTAMP, or a number of seconds",
     ),
     RefusedFunctions(
+        _names("make_dt_interval make_interval make_ym_interval try_make_interval"),
+        f"{_TYPE} as INTERVAL",
+        "timestampadd(UNIT, n, time), or a literal interval",
+    ),
+    RefusedFunctions(
         _names("java_method reflect try_reflect"),
         "it calls Java, and views run without a JVM",
         "write a function (ENRICH)",
@@ -147,6 +152,11 @@ REFUSED = (
         _names("aes_encrypt aes_decrypt try_aes_decrypt"),
         "a key in the text of a view would be stored with it",
         "encrypt before the rows come, or when the view is read",
+    ),
+    RefusedFunctions(
+        _names("assert_true raise_error"),
+        "it has no value, and no column can be of its type",
+        "filter such rows into a view of their own",
     ),
     RefusedFunctions(_names("collate collation"), "collations are not supported", "compare LOWER(text)"),
     RefusedFunctions(
@@ -193,6 +203,16 @@ SPELLINGS = (
     Spelling(("expr", "call_function"), "the expression", "SELECT k, upper(k) AS x FROM s"),
     Spelling(("when",), "`CASE WHEN condition THEN x END`", "SELECT k, CASE WHEN n > 1 THEN 1 END AS x FROM s"),
     Spelling(("create_map",), "`map(k, v)`", "SELECT k, map(k, n) AS x FROM s"),
+    Spelling(
+        ("timestamp_add",),
+        "`timestampadd(DAY, n, time)`",
+        "SELECT k, timestampadd(DAY, n, TIMESTAMP '2024-02-29 10:00:00') AS x FROM s",
+    ),
+    Spelling(
+        ("timestamp_diff",),
+        "`timestampdiff(DAY, start_time, end_time)`",
+        "SELECT k, timestampdiff(DAY, DATE '2024-02-28', date_add(DATE '2024-02-29', n)) AS x FROM s",
+    ),
     Spelling(("bitwise_not",), "`~x`", "SELECT k, ~n AS x FROM s"),
     Spelling(("negate",), "`-x`", "SELECT k, -n AS x FROM s"),
     Spelling(("count_distinct",), "`COUNT(DISTINCT x)`", "SELECT k, COUNT(DISTINCT n) AS x FROM s GROUP BY k"),

@@ -14,7 +14,9 @@ from typing import Any
 import pyarrow as pa
 from sqlglot import exp
 
+from rejoinder import errors
 from rejoinder.ir.expressions.scalar_operation import Evaluation, MonotoneArgument, Nulls
+from rejoinder.sql.parse.clauses import text_of
 from rejoinder.sql.types.terms import Compiler, Term, call, mismatch, only
 
 NodeCompiler = Callable[[Compiler, exp.Expr], Term]
@@ -84,6 +86,14 @@ class ScalarFunction:
 
     def compile(self, compiler: Compiler, node: exp.Expr) -> Term:
         """Compile a call. Raises a `PlanningError`."""
+        try:
+            return self._compiled(compiler, node)
+        except errors.TypeMismatch as failure:
+            if failure.hint or failure.detail != f"in `{text_of(node)}`" or not self.example:
+                raise
+            raise mismatch(node, failure.fact, f"write it as in {self.example}") from failure
+
+    def _compiled(self, compiler: Compiler, node: exp.Expr) -> Term:
         if self.form is not None:
             return self.form(compiler, node)
         nodes = self._argument_nodes(node)

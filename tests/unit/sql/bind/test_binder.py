@@ -145,7 +145,7 @@ REFUSED: list[tuple[str, type[RejoinderError], str]] = [
     ("SELECT date_trunc() AS d FROM a", InvalidSql, "a function has a wrong number of arguments"),
     ("SELECT map(k) AS m FROM a", TypeMismatch, "map takes keys and values in turn"),
     ("SELECT substring(s) AS s FROM a", Unsupported, "SUBSTRING has no start"),
-    ("SELECT regexp_replace(s, s) AS s FROM a", Unsupported, "the function `regexp_replace` is not supported"),
+    ("SELECT regexp_replace(s, s) AS s FROM a", TypeMismatch, "`regexp_replace` takes 3 arguments, not 2"),
 ]
 
 

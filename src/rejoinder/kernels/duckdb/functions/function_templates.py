@@ -5,6 +5,7 @@ from __future__ import annotations
 from rejoinder.ir.expressions.nodes import Call, Cast
 from rejoinder.kernels.duckdb.functions import (
     aggregate_results,
+    calendar_functions,
     datetime_patterns,
     grouping_functions,
     logic,
@@ -22,7 +23,14 @@ from rejoinder.kernels.duckdb.functions.numbers import (
     try_arithmetic,
 )
 from rejoinder.kernels.duckdb.functions.templates import Rendering
-from rejoinder.kernels.duckdb.functions.text import encodings, patterns, text_functions, word_functions
+from rejoinder.kernels.duckdb.functions.text import (
+    encodings,
+    letter_functions,
+    patterns,
+    regex_functions,
+    text_functions,
+    word_functions,
+)
 
 DUCKDB_TEXT = "duckdb_text"
 """The function whose template is its only option (`text_expression`)."""
@@ -33,6 +41,9 @@ RENDERINGS: dict[str, Rendering] = {
     **lambda_functions.RENDERINGS,
     **map_functions.RENDERINGS,
     **arithmetic.RENDERINGS,
+    **calendar_functions.RENDERINGS,
+    **letter_functions.RENDERINGS,
+    **regex_functions.RENDERINGS,
     **bit_functions.RENDERINGS,
     **datetime_patterns.RENDERINGS,
     **encodings.RENDERINGS,

@@ -82,6 +82,14 @@ def compile_rlike(compiler: Compiler, node: exp.Expr) -> Term:
     return negated(is_like) if node.args.get("negate") else is_like
 
 
+def literal_pattern(compiler: Compiler, pattern: exp.Expr, node: exp.Expr) -> tuple[str, str, bool]:
+    """A literal regular expression as it is written and for RE2, and whether it asks for the end of the text."""
+    term = compiler.compile(pattern)
+    if not term.literal or term.type != spark_types.STRING:
+        raise refuse(node, f"`{node.name}` takes a literal pattern only")
+    return term.value, *_rewritten(term.value, node)
+
+
 def compile_regexp_extract(compiler: Compiler, node: exp.Expr) -> Term:
     """Compile REGEXP_EXTRACT: a group of the first match, empty if nothing matches or the group takes no part."""
     only(node, "this", "expression", "group", "null_if_pos_overflow")

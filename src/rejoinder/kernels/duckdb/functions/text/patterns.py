@@ -16,14 +16,14 @@ def _like(call: Call) -> str:
 
 
 def _rlike(call: Call) -> str:
-    return _unless_ended(call, "RLIKE", "regexp_matches({0}, {1})")
+    return unless_ended(call, "RLIKE", "regexp_matches({0}, {1})")
 
 
 def _extract(call: Call) -> str:
-    return _unless_ended(call, "regexp_extract", f"regexp_extract({{0}}, {{1}}, {call.operation.options[0]})")
+    return unless_ended(call, "regexp_extract", f"regexp_extract({{0}}, {{1}}, {call.operation.options[0]})")
 
 
-def _unless_ended(call: Call, name: str, result: str) -> str:
+def unless_ended(call: Call, name: str, result: str) -> str:
     """Fail on texts that end with a line end if the pattern has `$`.
 
     Java's `$` also matches before a last line end, and how depends on what was read before.

@@ -43,7 +43,7 @@ class Key:
     whole: bool = False
     """Whether the key is the whole row."""
 
-    @property
+    @cached_property
     def exact(self) -> bool:
         """Return whether equal hashes imply equal keys, so that values need not be compared."""
         return is_exact([part.type for part in self.parts])
@@ -53,7 +53,7 @@ class Key:
         """Return the key with NULL as a value. Rows that can match are partitioned as by the key itself."""
         return replace(self, null_safe=frozenset(range(len(self.parts))))
 
-    @property
+    @cached_property
     def text(self) -> str:
         """Return the text of the key, which EXPLAIN shows and the id of an arrangement contains.
 

@@ -26,7 +26,7 @@ FILES = ("parquet", "csv", "json")
 
 
 def write_input(folder: Path) -> None:
-    """A file per epoch; most rows of a file are taken back by the next one."""
+    """A file per epoch; the next file deletes most rows of a file."""
     (folder / "in").mkdir(parents=True)
     for epoch in range(EPOCHS):
         rows = [{"id": i, "x": epoch, "d": 1} for i in range(3 * epoch, 30)]

@@ -13,7 +13,7 @@ from rejoinder.state.executor import LocalExecutor, reports_from
 from rejoinder.testing import Driver
 
 
-class Remembering(LocalExecutor):
+class RecordingExecutor(LocalExecutor):
     """Keeps what the attempts of an epoch were given."""
 
     def __init__(self) -> None:
@@ -32,7 +32,7 @@ def test_an_attempt_that_finishes_late_changes_nothing(tmp_path: Path) -> None:
     driver = Driver(store=tmp_path / "state", parallelism=2)
     driver.sql("CREATE CHANGELOG a (id BIGINT, x BIGINT); CREATE TABLE b (id BIGINT, y BIGINT, PRIMARY KEY (id))")
     driver.sql("CREATE VIEW v AS SELECT a.id, x, y FROM a JOIN b ON a.id = b.id")
-    executor = driver._engine.executor = Remembering()
+    executor = driver._engine.executor = RecordingExecutor()
     for epoch in range(3):
         driver.insert("a", *[{"id": i, "x": epoch} for i in range(10)])
         driver.insert("b", *[{"id": i, "y": epoch} for i in range(10)])

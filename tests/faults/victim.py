@@ -38,7 +38,7 @@ FIRST, LAST = 3, 5
 
 
 def write_input(folder: Path) -> None:
-    """Write the files of all epochs, with times that tell their order; `c` has some for the later ones only."""
+    """Write the files of all epochs, with times in their order; `c` has some for the later ones only."""
     (folder / "in" / "c").mkdir(parents=True)
     for epoch in range(LAST + 1):
         late = epoch >= FIRST
@@ -70,7 +70,7 @@ def create(flow: rj.Flow | Driver, folder: Path, name: str) -> None:
 
 
 def run(flow: rj.Flow | Driver, folder: Path) -> None:
-    """Do all that is left to do: some epochs, a new source and new views, one of which waits, some more epochs."""
+    """Do all that is left to do: some epochs, a new source and new views, one of which emits late, some more epochs."""
     for name in "abod":
         create(flow, folder, name)
     flow.sql(f"CREATE VIEW IF NOT EXISTS p AS {PAIRS}")
@@ -131,12 +131,12 @@ def follow(flow: rj.Flow, folder: Path) -> None:
 
 
 def settle(flow: rj.Flow, folder: Path) -> None:
-    """Read what is there with a view that tells its changes once a second, until it has told all of them."""
+    """Read the input with a view that emits its changes once a second, until it has emitted all of them."""
     create(flow, folder, "a")
     create(flow, folder, "b")
     query = "SELECT a.id, x, y FROM a JOIN b ON a.id = b.id"
     flow.sql(f"CREATE VIEW IF NOT EXISTS v AS {query}")
-    flow.sql(f"CREATE VIEW IF NOT EXISTS told AS {query} EMIT EVERY INTERVAL 1 SECOND")
+    flow.sql(f"CREATE VIEW IF NOT EXISTS paced AS {query} EMIT EVERY INTERVAL 1 SECOND")
     flow.start()
     while flow.epoch < FIRST or flow.engine.seconds_to_tick() is not None:
         flow.wait(1)

@@ -129,7 +129,7 @@ def _go_on(world: World, vault: Vault) -> None:
             if ahead:
                 raise Violation("older state", f"sink {ahead[0]} is ahead of the restored state, and is not refused")
             return
-        world.count(f"restore told: {type(error).__name__}", str(error))
+        world.count(f"restore raised: {type(error).__name__}", str(error))
         named = [sink for sink in world.flow.sinks if f"sink `{sink.name}`" in str(error)]
         is_empty = bool(named) and world.folder.reached(named[0].name) is None
         if isinstance(error, NotCommitted) or (isinstance(error, SinkFailed) and is_empty):
@@ -154,9 +154,9 @@ def discard_foreign_notes(world: World) -> bool:
 
 
 def _ahead(world: World, epoch: int) -> list[str]:
-    """The sinks that remember more epochs than the state has."""
-    remembered = {sink.name: world.folder.reached(sink.name) for sink in world.flow.sinks if sink.format != "function"}
-    return [name for name, reached in remembered.items() if reached is not None and reached > epoch]
+    """The sinks that have stored more epochs than the state has."""
+    stored = {sink.name: world.folder.reached(sink.name) for sink in world.flow.sinks if sink.format != "function"}
+    return [name for name, reached in stored.items() if reached is not None and reached > epoch]
 
 
 def _restore_sink(world: World, vault: Vault, name: str, epoch: int) -> None:

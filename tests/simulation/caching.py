@@ -18,7 +18,7 @@ _MOST = 5_000
 
 
 def plan(catalog: Catalog, statistics: Mapping[str, Statistics]) -> Plan:
-    """`planner.plan`, remembered."""
+    """`planner.plan`, cached."""
     key = (_text(catalog), tuple(sorted((name, one.rows, one.keys) for name, one in statistics.items())))
     if key not in _plans:
         if len(_plans) >= _MOST:
@@ -28,7 +28,7 @@ def plan(catalog: Catalog, statistics: Mapping[str, Statistics]) -> Plan:
 
 
 def bind_view(view: View, catalog: Catalog, kept: Collection[str] = ()) -> Any:
-    """`bind_query.bind_view`, remembered."""
+    """`bind_query.bind_view`, cached."""
     key = (view.name, view.query, _text(catalog), tuple(kept))
     if key not in _queries:
         _queries[key] = bind_query.bind_view(view, catalog, kept)

@@ -15,7 +15,7 @@ class Killed(BaseException):
 
 
 class _Worker:
-    """A thread that runs one function after the other, and stops in between until it is told to go on."""
+    """A thread that runs one function after the other, and stops in between until it is resumed."""
 
     def __init__(self) -> None:
         self._go, self._stopped = threading.Lock(), threading.Lock()
@@ -78,6 +78,6 @@ class Coroutine:
     def _run(self) -> None:
         try:
             self._function()
-        except BaseException as error:  # noqa: BLE001 - the world judges it
+        except BaseException as error:  # noqa: BLE001 - the world checks it
             self.error = error
         self.is_done = True

@@ -189,7 +189,7 @@ DEFECTS = (
     ),
     Defect(
         "wrong owner",
-        "a driver that was replaced is told that the folder of its new sink belongs to another sink",
+        "a driver that was replaced raises that the folder of its new sink belongs to another sink",
         (
             (
                 outbox.Outbox,
@@ -266,7 +266,7 @@ DEFECTS = (
     ),
     Defect(
         "loose sink",
-        "what the folder of a sink remembers is not checked",
+        "what the folder of a sink stores is not checked",
         (
             (
                 file_sink.FilesTarget,

@@ -51,7 +51,7 @@ def unnamed(_: Any) -> Any:
 
 
 def forgetful_publish(self: Publisher, made: Manifest, accept: Any) -> None:
-    """Commit, and forget the manifest whatever comes of it."""
+    """Commit, and drop the manifest whatever the result."""
     commit.commit(self.store, made)
     accept()
 

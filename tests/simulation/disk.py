@@ -99,6 +99,6 @@ class Device:
 
 
 def _identity(path: Path) -> Identity:
-    """What a name stands for. A folder is told by its inode alone: its time changes with its content."""
+    """What a name stands for. A folder is identified by its inode alone: its time changes with its content."""
     status = path.lstat()
     return (status.st_ino, 0 if stat.S_ISDIR(status.st_mode) else status.st_mtime_ns)

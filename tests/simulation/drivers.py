@@ -111,7 +111,7 @@ class SimulatedDriver:
         try:
             self.driver.sql(view.ddl)
         except Incomplete as refused:
-            self.world.count("told Incomplete", view.name)
+            self.world.count("raised Incomplete", view.name)
             self.world.invariants.check_refusal(self, view, refused)
 
     def _step(self) -> None:

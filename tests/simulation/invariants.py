@@ -53,7 +53,7 @@ class Invariants:
         try:
             newest = ledger.newest(newest_stored(self.world.truth))
         except RejoinderError as error:
-            raise Violation("unreadable state", f"who opens the state is told: {error}") from error
+            raise Violation("unreadable state", f"opening the state raises: {error}") from error
         if newest is None:
             return
         self.epoch = newest.manifest.epoch
@@ -81,7 +81,7 @@ class Invariants:
         return {path for path, rows in self.world.inputs.rows.items() if rows[0][1]["id"] in committed}
 
     def forget_progress(self) -> None:
-        """Forget how far sinks were: somebody has put other copies in their place."""
+        """Drop the progress of sinks: other copies have replaced their folders."""
         self.sinks.reached = {}
 
     def check_views(self, commit: Commit, store: ObjectStore) -> None:
@@ -112,7 +112,7 @@ class Invariants:
     # -- after an action ----------------------------------------------------------------------------------------------
 
     def check_outcome(self, driver: SimulatedDriver, attempt: Arrived, error: BaseException | None) -> None:
-        """A driver is told the truth: rows are committed, or still pending, and fenced is who was overtaken."""
+        """An error is true: rows are committed or still pending, and only a driver that was replaced is fenced."""
         ledger, engine = self.world.ledger, driver.engine
         self.acknowledge(driver)
         if isinstance(error, Fenced):
@@ -121,7 +121,7 @@ class Invariants:
             writer = "" if engine is None else engine.publisher.writer
             others = [each for each in ledger.commits.values() if each.manifest.writer != writer]
             if not any(each.manifest.version > known for each in others):
-                raise Violation("fenced by itself", f"{driver.name} is told: {error}")
+                raise Violation("fenced by itself", f"{driver.name} raises: {error}")
         if error is None and driver.action == "step":
             assert engine is not None and engine.version.manifest is not None
             known_rows = {
@@ -131,7 +131,7 @@ class Invariants:
             if gone:
                 raise Violation("row lost", f"{driver.name} committed epoch {engine.epoch} without row {gone[0]}")
         if isinstance(error, SinkFailed) and not driver.is_refused and not driver.is_blinded:
-            raise Violation("sink failed", f"no target has refused anything, and {driver.name} is told: {error}")
+            raise Violation("sink failed", f"no target has refused anything, and {driver.name} raises: {error}")
         is_open = engine is not None and engine.publisher.is_open(engine.epoch + 1)
         if error is not None and not is_open and not self.world.has_late_calls:
             waiting = {row["id"] for _, row, _ in driver.pending()}
@@ -226,7 +226,7 @@ class Invariants:
         return [entry.name for entry in self.world.shelf.entries("")]
 
     def forget_lost(self) -> None:
-        """Forget manifests that a power cut took before anybody knew of them."""
+        """Drop manifests that a power cut removed before any driver read them."""
         stored = [name for name in self.names() if name.startswith(f"{FOLDER}/") and name.endswith(".json")]
         present = set()
         for name in stored:

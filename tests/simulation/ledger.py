@@ -143,7 +143,7 @@ class Ledger:
         return any(row["id"] == number for commit in self.commits.values() for _, row, _ in commit.arrived)
 
     def forget_all_but(self, present: set[str]) -> None:
-        """Forget manifests that the store has lost before anybody knew of them."""
+        """Drop manifests that the store lost before any driver read them."""
         for checksum in [each for each in self.commits if each not in present]:
             if not any(self._is_ancestor(checksum, known) for known in self.acknowledged):
                 del self.commits[checksum]

@@ -1,7 +1,7 @@
-"""Damage at rest: one object of the state, or a file by which a sink remembers, is flipped, cut, lost or replaced.
+"""Damage at rest: one object of the state, or a file of a sink's progress, is flipped, cut, lost or replaced.
 
-All processes are dead meanwhile. The next one must be told so by name, or must not be affected. Then what was damaged
-is restored, as a user would from a backup. A folder that is unmounted is lost under a driver that is alive.
+All processes are dead meanwhile. The next one must raise an error that names it, or must not be affected. Then what was
+damaged is restored, as a user would from a backup. A folder that is unmounted is lost under a driver that is alive.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from tests.simulation.world import World
 
 MUTABLE = (HINT, "sinks/")
-REMEMBERS = "/_rejoinder/"
+PROGRESS_FOLDER = "/_rejoinder/"
 
 
 def damage(world: World) -> None:
@@ -28,7 +28,7 @@ def damage(world: World) -> None:
     for driver in list(world.drivers):
         world.kill(driver)
     discard_foreign_notes(world)
-    sinks = sorted({path.split("/")[0] for path in world.folder.files if REMEMBERS in path})
+    sinks = sorted({path.split("/")[0] for path in world.folder.files if PROGRESS_FOLDER in path})
     if sinks and world.dice.random() < 0.35:
         _damage_sink(world, world.dice.choice(sinks))
     else:
@@ -53,10 +53,10 @@ def _damage_state(world: World) -> None:
         return
     _replace(world, name, bad)
     world.trace(f"damaged: {name}, {len(good)} bytes, now {None if bad is None else len(bad)}")
-    told = _use(world, name)
-    if told and name == HINT:
-        raise Violation("hint", f"it is damaged, which should cost time and nothing else: {told}")
-    if told or not name.startswith(MUTABLE):  # nobody restores what nobody was told of
+    raised = _use(world, name)
+    if raised and name == HINT:
+        raise Violation("hint", f"it is damaged, which should cost time and nothing else: {raised}")
+    if raised or not name.startswith(MUTABLE):  # without an error nobody would restore it
         _restore(world, name, good, bad)
     drop_open_runs(world.truth)
 
@@ -118,14 +118,14 @@ def _restore(world: World, name: str, good: bytes, bad: bytes | None) -> None:
 
 
 def _damage_sink(world: World, sink: str) -> None:
-    """Damage what the folder of a sink remembers, empty the folder, or replace it by an older copy."""
+    """Damage what the folder of a sink stores, empty the folder, or replace it by an older copy."""
     dice, folder = world.dice, world.folder
     good = folder.of(sink)
     copies = [] if world.vault is None else world.vault.sinks
-    path = dice.choice([path for path in sorted(good) if REMEMBERS in path])
+    path = dice.choice([path for path in sorted(good) if PROGRESS_FOLDER in path])
     reached = folder.reached(sink)
     if reached is not None and reached < world.invariants.epoch and dice.random() < 0.5:
-        path = f"{sink}{REMEMBERS}progress.json"  # an epoch is to be delivered: what is added here would be left out
+        path = f"{sink}{PROGRESS_FOLDER}progress.json"  # an epoch is to be delivered
     past = folder.past.get(path, [])
     choices = ["flip", "digit", "digit", "cut", "lose", "empty", *(["older"] * 2 if past else [])]
     kind = dice.choice([*choices, "copy"] if copies else choices)
@@ -173,12 +173,12 @@ def unmount(world: World) -> None:
     if written:
         raise Violation("unmounted sink", f"{sink} was not there, and {driver.name} wrote {min(written)}")
     driver.is_refused = isinstance(error, SinkFailed) and f"`{sink}`" in error.fact
-    world.judge(driver, error)
+    world.check_error(driver, error)
 
 
 def _use(world: World, what: str) -> str:
-    """Let a new driver use the state; return what it is told."""
-    driver, told = world.open_driver(), ""
+    """Let a new driver use the state; return the error that it raises."""
+    driver, raised = world.open_driver(), ""
     for action in ("open", "read", "step", "step"):
         error = world.run_alone(action, driver)
         if isinstance(error, Violation):
@@ -187,9 +187,9 @@ def _use(world: World, what: str) -> str:
             detail = f"{action} after damage to {what}: {type(error).__name__}: {error}"
             raise Violation("raw error", detail) from error
         if error is not None:
-            world.count(f"damage told: {type(error).__name__}", f"{what}: {error}")
-            told = str(error)
+            world.count(f"damage raised: {type(error).__name__}", f"{what}: {error}")
+            raised = str(error)
             break
         world.invariants.acknowledge(driver)
     world.kill(driver)
-    return told
+    return raised

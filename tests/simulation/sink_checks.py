@@ -52,8 +52,8 @@ class SinkChecks:
 
     def _check_folder(self, sink: SinkSpec, newest: Commit) -> int:
         """What readers of the folder see up to its own progress is the view at that epoch. Progress never goes back."""
-        remembered = self.world.folder.reached(sink.name)
-        reached = -2 if remembered is None else remembered
+        stored = self.world.folder.reached(sink.name)
+        reached = -2 if stored is None else stored
         if reached < self.reached.get(sink.name, reached):
             detail = f"{sink.name} had epoch {self.reached[sink.name]}, and now says that it has epoch {reached}"
             raise Violation("progress went back", detail)

@@ -38,7 +38,7 @@ class Line(Protocol):
 
 
 class Folder(pafs.FileSystemHandler):  # type: ignore[misc]
-    """All files of one sink, by path. `line` tells which driver is at work."""
+    """All files of one sink, by path. `line` is the driver that is at work."""
 
     def __init__(self, line: Callable[[], Line | None]) -> None:
         self.files: dict[str, bytes] = {}
@@ -135,7 +135,7 @@ class Folder(pafs.FileSystemHandler):  # type: ignore[misc]
         return pafs.FileInfo(path, kind)
 
     def reached(self, root: str) -> int | None:
-        """The epoch that the folder of a sink remembers; None if it remembers none."""
+        """The epoch that the folder of a sink stores; None if it stores none."""
         noted = self.files.get(f"{root}/_rejoinder/progress.json")
         return None if noted is None else int(json.loads(noted)["epoch"])
 

@@ -75,7 +75,7 @@ class Shelf:
     def sweep(self, older_than_seconds: float) -> None:
         pass
 
-    def remember_listing(self) -> None:
+    def store_listing(self) -> None:
         """Keep what a listing shows now, for stale answers."""
         self.listings = [*self.listings, list(self.entries(""))][-LISTINGS:]
 

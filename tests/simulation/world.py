@@ -85,7 +85,7 @@ class World:
     def run(self) -> None:
         """Live through all ticks, then settle. Raises `Violation`."""
         with in_place(self), warnings.catch_warnings():
-            warnings.simplefilter("ignore", UserWarning)  # notices tell users what the faults did; answers are checked
+            warnings.simplefilter("ignore", UserWarning)  # notices describe the faults; answers are checked
             try:
                 while self.tick < self.knobs.ticks and self.invariants.epoch < self.knobs.commits:
                     self.tick += 1
@@ -102,7 +102,7 @@ class World:
         self.clock.pass_time(self.dice.choice([0, 200, 1_000, 4_000, 11_000]))
         for shelf in (self.shelf, None if self.vault is None else self.vault.shelf):
             if isinstance(shelf, Shelf):
-                shelf.remember_listing()
+                shelf.store_listing()
         self._apply_late(self.tick)
         self.inputs.finish(self, self.tick)
         if self.dice.random() < 0.4:
@@ -127,7 +127,7 @@ class World:
             self.kill(driver)
         elif coroutine.is_done:
             driver.coroutine = None
-            self.judge(driver, coroutine.error)
+            self.check_error(driver, coroutine.error)
 
     def happens(self, fault: str) -> bool:
         """Whether a fault strikes now."""
@@ -162,7 +162,7 @@ class World:
         memory_objects._stores.pop(f"simulation/{driver.name}", None)
         memory_objects._stores.pop(f"simulation/{driver.name}-target", None)
 
-    def judge(self, driver: SimulatedDriver, error: BaseException | None) -> None:
+    def check_error(self, driver: SimulatedDriver, error: BaseException | None) -> None:
         """Decide whether an action may end like this, and what its user does next."""
         self.trace(f"{driver.name} {driver.action}: {'done' if error is None else repr(error)}")
         attempt, driver.attempt = driver.attempt, []
@@ -181,7 +181,7 @@ class World:
             is_blinded = True
         if not is_blinded and not isinstance(error, (*EXPECTED, Fenced, NotCommitted)):
             raise Violation("raw error", f"{driver.name} {driver.action}: {type(error).__name__}: {error}") from error
-        self.count(f"told {type(error).__name__}", driver.name)
+        self.count(f"raised {type(error).__name__}", driver.name)
         if (
             driver.action in ("restart", "backup")
             or (not driver.is_defined and (driver.driver is None or not isinstance(error, EXPECTED)))
@@ -193,7 +193,7 @@ class World:
     # -- the end ----------------------------------------------------------------------------------------------------
 
     def _settle(self) -> None:
-        """Without faults, everything comes right: who is alive goes on or is told why not, and nothing is left over."""
+        """Without faults the flow recovers: a live driver goes on or raises why it cannot, and no file is left over."""
         self.is_quiet, self.blind = True, 0
         self.settled_from = self.invariants.epoch + 1
         self.trace("settling")
@@ -274,7 +274,7 @@ class World:
 
     def use(self, shelf: Shelf) -> None:
         """Put another store in the place of the present one: nothing that was sent to that arrives any more."""
-        shelf.remember_listing()
+        shelf.store_listing()
         self.shelf, self.device, self.blind, self._later = shelf, None, 0, []
         self._open_truth()
 

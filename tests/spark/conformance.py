@@ -178,7 +178,7 @@ def comparable(values: pa.ChunkedArray) -> list[object]:
     elif pa.types.is_date32(kind):
         values = values.cast(pa.int32())
     elif pa.types.is_string(kind):
-        # Spark lets bytes that are no text through.
+        # Spark lets bytes that are not text through.
         return [
             "None" if value is None else repr(value.decode(errors="backslashreplace"))
             for value in values.cast("binary").to_pylist()

@@ -1,4 +1,4 @@
-"""Bad input: an error with fact, detail, hint; the last committed epoch stays readable, and a mended flow goes on."""
+"""Bad input: an error with fact, detail, hint; the last committed epoch stays readable, a corrected flow goes on."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Source:
 
     @contextmanager
     def fails(self, kind: type[RejoinderError], fact: str, *, key: str = "", restart: bool = False) -> Iterator[None]:
-        """Run the flow, which fails; mend it in the block; then it goes on, here or in a new driver."""
+        """Run the flow, which fails; correct it in the block; then it goes on, here or in a new driver."""
         epoch, rows = self.flow.epoch, view(self.flow, "v")
         with pytest.raises(kind) as raised:
             self.flow.run()

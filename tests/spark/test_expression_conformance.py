@@ -1,6 +1,6 @@
 """What batch Spark answers, and what we answer: name, type, and value or failure of every row.
 
-The corpus is `expressions.yaml`. What differs and cannot be mended is refused, and has an entry that says so.
+The corpus is `expressions.yaml`. What differs and cannot be fixed is refused, and has an entry that says so.
 """
 
 from __future__ import annotations

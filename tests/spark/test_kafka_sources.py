@@ -190,7 +190,7 @@ def test_secrets_come_from_the_environment_and_are_not_shown(
     flow.sql(f"CREATE STREAM safe (id BIGINT) USING kafka OPTIONS ({place}); CREATE VIEW v AS SELECT id FROM safe")
     with pytest.raises(MissingInput, match="environment variable `JAAS` is not set"):
         flow.run()
-    monkeypatch.setenv("JAAS", "hush-hush is no configuration")
+    monkeypatch.setenv("JAAS", "hush-hush is not a configuration")
     with pytest.raises(rj.RejoinderError) as caught:
         flow.run()
     assert "hush" not in str(caught.value) and "hush" not in repr(caught.value.__cause__)

@@ -1,4 +1,4 @@
-"""JDBC sinks on Derby, which comes with Spark: other types, other case of names; and names that are no plain ones."""
+"""JDBC sinks on Derby, which comes with Spark: other types, other case of names; and names that need quotes."""
 
 from __future__ import annotations
 

@@ -11,6 +11,7 @@ ROOT = Path(__file__).parent.parent.parent
 FILES = sorted(
     [
         *ROOT.glob("src/rejoinder/**/*.py"),
+        *(path for path in ROOT.glob("tests/**/*.py") if path != Path(__file__)),
         *ROOT.glob("*.md"),
         *ROOT.glob("docs/**/*.md"),
         *ROOT.glob("examples/**/*.md"),
@@ -69,7 +70,7 @@ def test_a_replaced_word_does_not_come_back(pattern: str) -> None:
 
 def test_a_module_name_means_one_thing() -> None:
     packages: dict[str, set[str]] = {}
-    for path in (path.relative_to(ROOT / "src/rejoinder") for path in FILES if path.suffix == ".py"):
+    for path in (path.relative_to(ROOT / "src/rejoinder") for path in ROOT.glob("src/rejoinder/**/*.py")):
         if path.parts[0] != "connectors":
             packages.setdefault(path.stem, set()).add("/".join(path.parts[:2]))
     del packages["__init__"]

@@ -24,7 +24,7 @@ class Calls:
         self.open = self.most = 0
         self._lock = threading.Lock()
 
-    def forget(self) -> None:
+    def clear(self) -> None:
         """Begin anew."""
         self.__init__()  # type: ignore[misc]
 

@@ -26,7 +26,7 @@ START = datetime(2026, 1, 1)
 @pytest.fixture(autouse=True)
 def fresh() -> None:
     """No calls yet."""
-    calls.forget()
+    calls.clear()
 
 
 def enriched(source: str, function: str = "numbered", more: str = "") -> str:
@@ -185,7 +185,7 @@ def test_a_call_is_given_up_after_its_timeout() -> None:
     driver.insert("a", {"id": 1, "what": "x"})
     with pytest.raises(FunctionFailed, match=r"no answer within 0\.05 s"):
         driver.step()
-    calls.forget()
+    calls.clear()
     driver = opened(query=text.replace(", timeout", ", retries => 1, timeout"))
     driver.insert("a", {"id": 1, "what": "x"})
     driver.step()
@@ -364,7 +364,7 @@ def test_answers_belong_to_rows_whatever_comes_and_goes(
     epochs: list[tuple[list[tuple[int, str | None]], int]], parallelism: int
 ) -> None:
     """A table by `id`; an answer stays as long as its row, through restarts, and is asked for once."""
-    calls.forget()
+    calls.clear()
     driver = opened("TABLE", parallelism=parallelism)
     known: dict[tuple[int, str | None], int] = {}
     for rows, restart in epochs:

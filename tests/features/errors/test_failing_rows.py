@@ -139,7 +139,7 @@ def test_whatever_is_merged_between(between: int, restart: bool, parallelism: in
 
 
 CHANGELOGS = "CREATE CHANGELOG x (a INT, c INT); CREATE CHANGELOG y (a INT, b INT)"
-BAD, GOOD, PARTNER = {"a": 1, "b": 0}, {"a": 1, "b": 2}, {"a": 1, "c": 1}
+BAD, GOOD, MATCH = {"a": 1, "b": 0}, {"a": 1, "b": 2}, {"a": 1, "c": 1}
 Change = tuple[str, str, Row]
 
 
@@ -165,12 +165,12 @@ def played(view: str, *epochs: list[Change]) -> list[tuple[Any, ...]]:
     ],
 )
 def test_a_bad_row_that_is_deleted_when_its_match_arrives(view: str, expected: list[tuple[Any, ...]]) -> None:
-    assert played(view, [("+", "y", BAD)], [("-", "y", BAD), ("+", "x", PARTNER)]) == expected
+    assert played(view, [("+", "y", BAD)], [("-", "y", BAD), ("+", "x", MATCH)]) == expected
 
 
 def test_a_match_that_is_deleted_when_a_bad_row_arrives() -> None:
     view = "SELECT x.a, 10 DIV y.b AS q FROM x JOIN y ON x.a = y.a"
-    assert played(view, [("+", "x", PARTNER)], [("-", "x", PARTNER), ("+", "y", BAD)]) == []
+    assert played(view, [("+", "x", MATCH)], [("-", "x", MATCH), ("+", "y", BAD)]) == []
 
 
 def test_a_bad_row_that_comes_and_goes_in_one_epoch() -> None:
@@ -188,7 +188,7 @@ def test_a_sum_that_overflows_between_two_rows_of_an_epoch() -> None:
 def test_a_condition_that_is_false_removes_a_row_on_which_another_one_fails() -> None:
     for where in ("10 DIV y.b > 0 AND y.b <> 0", "y.b <> 0 AND 10 DIV y.b > 0"):
         view = f"SELECT x.a, y.b FROM x JOIN y ON x.a = y.a WHERE {where}"
-        assert played(view, [("+", "y", BAD), ("+", "x", PARTNER), ("+", "y", GOOD)]) == [(1, 2)]
+        assert played(view, [("+", "y", BAD), ("+", "x", MATCH), ("+", "y", GOOD)]) == [(1, 2)]
 
 
 @pytest.mark.parametrize("parallelism", [1, 7])
@@ -273,7 +273,7 @@ def test_a_ratio_of_nothing_is_not_a_match() -> None:
     driver = Driver()
     driver.sql(CHANGELOGS)
     driver.sql("CREATE VIEW v AS SELECT x.a, lim FROM x LEFT JOIN (SELECT 10 DIV COUNT(*) AS lim FROM y) t ON TRUE")
-    driver.insert("x", PARTNER)
+    driver.insert("x", MATCH)
     driver.step()
     assert rows(driver) == [(1, None)]
     driver.insert("y", GOOD)
@@ -285,10 +285,10 @@ def test_a_count_of_nothing_that_a_join_divides_by_fails() -> None:
     driver = Driver()
     driver.sql(CHANGELOGS)
     driver.sql("CREATE VIEW v AS SELECT x.a, 10 DIV n AS q FROM x CROSS JOIN (SELECT COUNT(*) AS n FROM y) t")
-    driver.insert("x", PARTNER)
+    driver.insert("x", MATCH)
     with pytest.raises(EvaluationError, match=r"`10 DIV n`"):
         driver.step()
-    driver.insert("x", PARTNER)
+    driver.insert("x", MATCH)
     driver.insert("y", GOOD)
     driver.step()
     assert rows(driver) == [(1, 10)]
@@ -433,15 +433,15 @@ class TestTime:
         driver.sql(CHANGELOGS)
         driver.sql("CREATE VIEW u AS SELECT x.a, y.b FROM x JOIN y ON x.a = y.a; CREATE INDEX i ON u (a)")
         driver.sql("CREATE VIEW v AS SELECT u.a, 10 DIV u.b AS q FROM u JOIN x ON x.a = u.a")
-        driver.insert("x", PARTNER)
+        driver.insert("x", MATCH)
         driver.insert("y", GOOD)
         driver.step()
         driver.insert("y", BAD)
-        driver.delete("x", PARTNER)
+        driver.delete("x", MATCH)
         driver.step()
         assert rows(driver) == []
         driver.delete("y", BAD)
-        driver.insert("x", PARTNER)
+        driver.insert("x", MATCH)
         driver.step()
         assert rows(driver) == [(1, 5)]
 

@@ -203,7 +203,7 @@ def test_watermarks_of_the_past_are_not_kept(driver: Driver) -> None:
     driver.watermark("timed", at(7))
     driver.step(at=at(7))
     rows = driver.sql("SELECT STREAM t, Sys.EmitTime FROM late WHERE t IS NOT NULL")
-    assert [tuple(row.values()) for row in rows] == [(at(5), at(7))], "what a view let out can be asked further"
+    assert [tuple(row.values()) for row in rows] == [(at(5), at(7))], "rows that a view emitted can be queried again"
 
 
 def test_a_state_without_the_changes_of_its_sources_gets_their_content(driver: Driver) -> None:

@@ -222,7 +222,7 @@ def test_the_error_of_a_replaced_driver_does_not_blame_its_sink(tmp_path: Path) 
 
 @pytest.mark.parametrize("place", ["clears", "ends"])
 def test_two_drivers_that_clear_the_same_folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: str) -> None:
-    """What is to be removed may be gone by then: that is no failure of the sink."""
+    """What is to be removed may be gone by then: that is not a failure of the sink."""
     driver = opened(tmp_path)
     left = tmp_path / "out/_rejoinder/staged-0000000000-left"
     left.mkdir()

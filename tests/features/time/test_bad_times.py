@@ -1,4 +1,4 @@
-"""Event times that are no use: NULL, in the far future; rows taken back too late. Noted and counted, never lost."""
+"""Unusable event times: NULL, or in the far future; rows retracted too late. Stored and counted, never lost."""
 
 from __future__ import annotations
 

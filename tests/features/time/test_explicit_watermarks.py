@@ -1,4 +1,4 @@
-"""Told watermarks: what is no watermark is refused at once, and one is taken in when all that was there is read."""
+"""Explicit watermarks: an invalid one is refused at once, a valid one applies when all earlier input has been read."""
 
 from __future__ import annotations
 

@@ -165,7 +165,7 @@ def test_where_late_changes_cannot_be_recognized_a_union_waits_for_all() -> None
     driver.insert("a", {"id": 1, "t": 1})
     driver.watermark("a", 10)
     driver.idle("b")
-    assert stepped(driver) == [], "x of b is no event time"
+    assert stepped(driver) == [], "x of b is not an event time"
     driver.watermark("b", 10)
     assert stepped(driver) == [(1, 1, 1)]
 

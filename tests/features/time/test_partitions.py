@@ -219,7 +219,7 @@ def test_a_split_may_bring_the_partition_of_its_rows_along() -> None:
     driver._engine.run_epoch(0, [split_batch([RowsSplit("s", encode(rows))])])
     shown = [(row["partition"], row["watermark"], row["source_watermark"]) for row in driver.sql("SHOW WATERMARKS")]
     assert shown == [(5, 10, 7), (6, 7, 7)]
-    assert driver.table("v") == [{"id": 2, "t": 4, "p": 0, "name": "y"}], "it is no column of the source"
+    assert driver.table("v") == [{"id": 2, "t": 4, "p": 0, "name": "y"}], "it is not a column of the source"
 
 
 def test_a_column_that_tells_rows_apart_is_not_a_partition(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -23,7 +23,7 @@ ONLY_CORE = {"b-same-wm-key-both-inputs"}  # SQL cannot say it: columns of diffe
 IN_SQL = [case for case in CASES if case["id"] not in ONLY_CORE]
 # Of these the file does not say it: nothing is bounded under OR or NOT, nor by a column without a watermark.
 NO_BOUND = ("b-doc-or", "b-or-mixed", "b-or-hidden-in-not", "b-not-between", "b-no-watermark-right")
-# The condition itself is refused: an interval that is no literal, or a product of one (which the file calls optional).
+# The condition itself is refused: an interval that is not a literal, or a product of one (optional in the file).
 NO_EXPRESSION = {"b-doc-nonconstant", "b-interval-minute-cast"}
 
 

@@ -108,7 +108,7 @@ class Trace:
             self.driver.insert(self.inputs[happening["ordinal"]], row)
         changes = self.driver.step()["v"]
         times = [(row[name], least) for row, _ in changes for name, least in self.before.items()]
-        assert all(time is None or time >= least for time, least in times), "no row is below a watermark that came out"
+        assert all(time is None or time >= least for time, least in times), "no row is below an emitted watermark"
         assert all(time >= self.before.get(name, time) for name, time in self.driver.watermarks("v").items())
         self.before = self.driver.watermarks("v")
         assert all(diff > 0 for _, diff in changes), "a row that is final is never taken back"
@@ -168,7 +168,7 @@ def test_conditions_of_one_input_are_known_at_once() -> None:
 
 @pytest.mark.parametrize("trace", CASES, ids=[trace["id"] for trace in CASES])
 def test_watermarks_follow_the_rule_of_what_is_kept(trace: dict[str, Any]) -> None:
-    """The last watermark that came out for each column, by the `min_buffer` rule, after each step."""
+    """The last watermark that was emitted for each column, by the `min_buffer` rule, after each step."""
     played, last = Trace(trace, 1), dict[int, Any]()
     outputs = "out" if trace["formula"] == "min_buffer" else "out_min_buffer_formula"
     for number, step in enumerate(trace["steps"]):

@@ -77,7 +77,7 @@ class Played:
             self.driver.insert(side, row)
 
     def step(self) -> list[dict[str, Any]]:
-        """Commit what was put; the records that came out, as the data writes them."""
+        """Commit what was put; the records that were emitted, as the data writes them."""
         return records(self.driver.step()["joined"])
 
     def state(self) -> list[dict[str, Any]]:

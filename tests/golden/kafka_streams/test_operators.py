@@ -143,7 +143,7 @@ def test_a_table_goes_through_a_stream_and_back() -> None:
     driver.insert("prices", {"item": "tea", "price": 3}, {"item": "cup", "price": 9})
     driver.step()
     driver.insert("prices", {"item": "tea", "price": 4}, {"item": "cup", "price": 9})
-    assert driver.step()["values"] == [({"item": "tea", "price": 4}, 1)]  # a row that stays as it was is no change
+    assert driver.step()["values"] == [({"item": "tea", "price": 4}, 1)]  # a row that stays as it was is not a change
     driver.delete("prices", {"item": "cup"})
     assert driver.step() == {"values": [], "back": [({"item": "cup", "price": 9}, -1)]}
     driver.restart(parallelism=1)

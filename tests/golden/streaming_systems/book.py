@@ -57,7 +57,7 @@ class Case:
 
     @property
     def inputs(self) -> list[str]:
-        """The relations that are fed; the steps of the watermark are no relation."""
+        """The relations that are fed; the steps of the watermark are not a relation."""
         return [name for name in self.data["inputs"] if name in DATASETS["datasets"]]
 
     @property
@@ -125,7 +125,7 @@ class Case:
         ]
 
     def known(self, rows: Iterable[Sequence[Any]]) -> list[Any]:
-        """Rows as values; in a drawn timeline, the time before the first rate is no row."""
+        """Rows as values; in a drawn timeline, the time before the first rate is not a row."""
         return [value(list(row)) for row in rows if self.data["sql"] is not None or row[0] is not None]
 
 

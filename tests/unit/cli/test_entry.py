@@ -1,4 +1,4 @@
-"""The command from its first moment: it runs, and Ctrl-C while it loads is no traceback."""
+"""The command from its first moment: it runs, and Ctrl-C while it loads prints no traceback."""
 
 from __future__ import annotations
 

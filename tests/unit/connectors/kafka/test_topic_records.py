@@ -187,7 +187,7 @@ def test_records_that_cannot_be_read_are_diverted() -> None:
     records = [(None, value) for odd in ODD for value in (b'{"id": 7}', odd)]
     epoch(driver, handed_over(*records, partition=2, first=10))
     good = [row["id"] for row in driver.table("v")]
-    assert good == [1] + [7] * len(ODD), "white space around an object is no fault"
+    assert good == [1] + [7] * len(ODD), "white space around an object is not a fault"
     rejected = sorted(driver.table("s.rejected"), key=lambda row: row["offset"])
     faults = [at for at, odd in enumerate(ODD) if odd != b'{"id": 1}\n']
     assert [(row["topic"], row["partition"], row["offset"]) for row in rejected] == [

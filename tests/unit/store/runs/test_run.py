@@ -29,7 +29,7 @@ def store() -> ObjectStore:
 
 @pytest.fixture
 def _fresh_process(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Forget what this process has opened and written."""
+    """Close what this process has opened and written."""
     monkeypatch.setattr(run, "_opened", {})
     monkeypatch.setattr(run, "_own", {})
 

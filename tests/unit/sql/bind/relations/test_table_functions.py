@@ -81,14 +81,14 @@ def test_columns_can_be_renamed_and_joined() -> None:
 
 
 def test_an_imposed_order_is_the_watermark_of_who_reads_it() -> None:
-    """A view that imposes an order is the stream with that watermark; who reads the stream itself sees every row."""
+    """A view that imposes an order is the stream with that watermark; a view of the stream itself has every row."""
     driver = flow(SOURCES, parallelism=2)
     bounds = "d.ts BETWEEN o.ts AND o.ts + INTERVAL '1' MINUTE"
     driver.sql(
         f"CREATE VIEW o_ordered AS SELECT * FROM TABLE({ORDER});"
         "CREATE VIEW d_ordered AS SELECT * FROM IMPOSE_ORDER(TABLE deliveries, DESCRIPTOR(ts), INTERVAL '0' SECOND);"
         f"CREATE VIEW plain AS SELECT o.id FROM orders o JOIN deliveries d ON {bounds};"
-        f"CREATE VIEW forgets AS SELECT o.id FROM o_ordered o JOIN d_ordered d ON {bounds};"
+        f"CREATE VIEW bounded AS SELECT o.id FROM o_ordered o JOIN d_ordered d ON {bounds};"
         f"CREATE VIEW pads AS SELECT o.id, d.id AS other FROM o_ordered o LEFT JOIN d_ordered d ON {bounds} EMIT FINAL"
     )
     shown = {row["column"]: row["delay"] for row in driver.sql("SHOW WATERMARKS") if row["source"] == "orders"}
@@ -98,18 +98,18 @@ def test_an_imposed_order_is_the_watermark_of_who_reads_it() -> None:
     rows(driver, "orders", at(10))
     rows(driver, "deliveries", at(10))
     driver.step()
-    assert [row["id"] for row in driver.table("forgets")] == [0]
+    assert [row["id"] for row in driver.table("bounded")] == [0]
     assert driver.table("pads")[0] == {"id": 0, "other": None}
     rows(driver, "orders", at(9))
     rows(driver, "deliveries", at(9))
     driver.step()
-    assert len(driver.late("forgets")) == 2 and len(driver.late("pads")) == 2
-    assert (len(driver.table("plain")), len(driver.table("forgets"))) == (3, 1)
+    assert len(driver.late("bounded")) == 2 and len(driver.late("pads")) == 2
+    assert (len(driver.table("plain")), len(driver.table("bounded"))) == (3, 1)
     kept = {row["relation"]: row["rows"] for row in driver.arrangements()}
     assert kept["orders"] == 3 and kept["orders#on-time"] == 1
     driver.restart(parallelism=3)
     rows(driver, "deliveries", at(10, 59))
-    assert driver.step()["forgets"] == [({"id": 0}, 1)]
+    assert driver.step()["bounded"] == [({"id": 0}, 1)]
 
 
 def test_a_self_join_may_order_one_side_alone() -> None:

@@ -19,6 +19,7 @@ from pyspark.sql import SparkSession
 
 import rejoinder as rj
 from rejoinder.testing import Driver
+from tests.deep import DEEP
 from tests.faults import sink_victim
 from tests.faults.test_points import IN_SINKS
 from tests.spark.postgres import Postgres
@@ -26,6 +27,11 @@ from tests.spark.postgres import Postgres
 SCRIPT = Path(sink_victim.__file__)
 SECRET = "geheim-4711"
 SINKS = ("jdbc", "jdbc_log", "delta", "delta_log", "parquet")
+FAULTS = [
+    pytest.param(f"{point}:{epoch}", marks=DEEP if epoch == number % 2 else ())
+    for number, point in enumerate(IN_SINKS)
+    for epoch in (0, 1)
+]
 
 
 @pytest.fixture(scope="module")
@@ -60,7 +66,7 @@ def die(fault: str, folder: Path, *arguments: str) -> None:
     assert died.returncode == -signal.SIGKILL, died.stderr
 
 
-@pytest.mark.parametrize("fault", [f"{point}:{epoch}" for point in IN_SINKS for epoch in (0, 1)])
+@pytest.mark.parametrize("fault", FAULTS)
 def test_a_process_dies(tmp_path: Path, fault: str) -> None:
     """Files have each epoch once, and so has the function, which is called after them."""
     sink_victim.write_input(tmp_path)

@@ -1,6 +1,6 @@
 """Random queries whose expressions fail on some rows, with what DuckDB is asked to know what should happen.
 
-Every expression that can fail comes with a condition that tells when it does. So the model never fails itself, and does
+Every expression that can fail has a condition that is true when it does. So the model never fails itself, and does
 not depend on the order in which DuckDB evaluates anything. A query fails if one of its *failing tuples* exists: rows
 that meet by the equalities, on which no condition is false, and on which something fails.
 """

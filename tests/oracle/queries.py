@@ -285,7 +285,7 @@ def outputs(draw: Draw, items: Sequence[Item]) -> dict[str, tuple[str, Kind]]:
             text = f"COALESCE({text}, {literal(kind.values[1], kind)})"
             result[f"c{at}"] = (f"CAST({text} AS {kind.sql})", kind)
         elif shape == 1 and kind.family not in PAYLOAD_ONLY:
-            # A constant is no key: an equality with it links nothing.
+            # A constant is not a key: an equality with it links nothing.
             constant = replace(kind, family="constant")
             result[f"c{at}"] = (f"CAST({literal(kind.values[0], kind)} AS {kind.sql})", constant)
         else:

@@ -62,7 +62,7 @@ class Epoch:
 
 @dataclass(frozen=True)
 class Restart:
-    """Forget all memory and recover, with another number of buckets."""
+    """Start again from the stored state, with another number of buckets."""
 
     parallelism: int
 

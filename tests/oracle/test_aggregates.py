@@ -20,12 +20,10 @@ from tests.oracle.generation import PARALLELISM, epochs
 from tests.oracle.model import Model
 from tests.oracle.queries import Draw
 from tests.oracle.scenario import Action, CreateView, DropView, Restart, Scenario, Select, play
+from tests.oracle.written_views import Written, flows, play_views, together
 
 FOUR_BITS = np.uint64(0xC000_0000_0000_0003)
-DUCKDB = {
-    "grouped windows": "SELECT date_trunc('day', t) AS w, count(*) AS n, max(z) AS m FROM c GROUP BY ALL",
-}
-QUERIES = {
+QUERIES: dict[str, Written] = {
     "global": "SELECT count(*) AS n, count(x) AS c, sum(x) AS s, min(s) AS lo, max(f) AS hi FROM a",
     "global over a join": "SELECT sum(a.x + c.z) AS t, count(*) AS n FROM a JOIN c ON a.k = c.id",
     "only keys": "SELECT k FROM a GROUP BY k",
@@ -59,12 +57,15 @@ QUERIES = {
     "in some groups": "SELECT k, s FROM a WHERE k IN (SELECT y FROM b GROUP BY y HAVING count(*) > 1)",
     "not in some groups": "SELECT k, s FROM a WHERE k NOT IN (SELECT y FROM b GROUP BY y HAVING count(*) > 1)",
     "groups that exist": "SELECT k FROM a WHERE EXISTS (SELECT y FROM b GROUP BY y HAVING count(*) > 2)",
-    "groups without a partner": "SELECT q.k, q.n FROM (SELECT k, count(*) AS n FROM a GROUP BY k) q "
+    "groups without a match": "SELECT q.k, q.n FROM (SELECT k, count(*) AS n FROM a GROUP BY k) q "
     "WHERE NOT EXISTS (SELECT 1 FROM b WHERE b.k = q.k)",
     "grouped pairs of a full join": "SELECT a.k, count(b.y) AS n, count(a.x) AS m FROM a FULL JOIN b ON a.k = b.k "
     "GROUP BY a.k",
-    "grouped windows": "SELECT WINDOW_START(TUMBLE(t, INTERVAL '1' DAY)) AS w, count(*) AS n, max(z) AS m FROM c "
-    "GROUP BY TUMBLE(t, INTERVAL '1' DAY)",
+    "grouped windows": (
+        "SELECT WINDOW_START(TUMBLE(t, INTERVAL '1' DAY)) AS w, count(*) AS n, max(z) AS m FROM c "
+        "GROUP BY TUMBLE(t, INTERVAL '1' DAY)",
+        "SELECT date_trunc('day', t) AS w, count(*) AS n, max(z) AS m FROM c GROUP BY ALL",
+    ),
 }
 
 
@@ -87,15 +88,6 @@ def _harder(request: pytest.FixtureRequest) -> Iterator[None]:
             patch.setattr(arrange, "FAN", 2)
             patch.setattr(emit, "CHANGELOG_FAN", 2)
         yield
-
-
-@st.composite
-def flows(draw: Draw) -> tuple[Action, ...]:
-    """Epochs before and after the view is made, with a restart somewhere."""
-    model = Model({spec.name: spec for spec in SPECS})
-    before = [draw(epochs(model, 10)) for _ in range(draw(st.integers(0, 2)))]
-    after = [draw(epochs(model, 10)) for _ in range(draw(st.integers(1, 4)))]
-    return (*before, CreateView("v", ""), *after[:2], Restart(draw(PARALLELISM)), *after[2:])
 
 
 @st.composite
@@ -123,15 +115,14 @@ def random_flows(draw: Draw) -> Scenario:
     return Scenario(SPECS, tuple(actions), draw(PARALLELISM), draw(st.sampled_from([10_000, 3])))
 
 
-@pytest.mark.parametrize("form", QUERIES)
-@budget(2)
-@given(actions=flows(), parallelism=PARALLELISM)
-def test_the_view_equals_the_query(form: str, actions: tuple[Action, ...], parallelism: int) -> None:
-    view = CreateView("v", QUERIES[form], DUCKDB.get(form))
-    play(Scenario(SPECS, tuple(view if isinstance(a, CreateView) else a for a in actions), parallelism))
+@together(QUERIES)
+@budget(1, deep=2)
+@given(actions=flows(SPECS), parallelism=PARALLELISM)
+def test_the_view_equals_the_query(written: list[Written], actions: tuple[Action, ...], parallelism: int) -> None:
+    play_views(SPECS, written, actions, parallelism)
 
 
-@budget(12)
+@budget(4, deep=12)
 @given(scenario=random_flows())
 def test_every_aggregate_equals_the_batch_query_after_every_epoch(scenario: Scenario) -> None:
     play(scenario)

@@ -35,7 +35,7 @@ EPOCHS = 6
 
 
 class Played:
-    """A flow of a stream and another side; DuckDB has the rows of both, and `out` all that should have come out."""
+    """A flow of a stream and another side; DuckDB has the rows of both, and `out` all rows that should be emitted."""
 
     def __init__(self, kind: str, numbers: random.Random) -> None:
         self.numbers, self.kind = numbers, kind
@@ -73,7 +73,7 @@ class Played:
         changes = self.driver.step()
         found: Rows = Counter()
         for row, diff in changes["v"]:
-            assert diff > 0, "what was joined is not taken back"
+            assert diff > 0, "a joined row is never retracted"
             found[tuple(row.values())] += diff
         assert found == expected
         self.out += expected

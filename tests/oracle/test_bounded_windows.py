@@ -111,7 +111,7 @@ def play(ours: str, batch: str, kind: str, is_final: bool, seed: int) -> None:
 
     def step() -> None:
         for row, diff in driver.step()["v"]:
-            assert diff > 0 or not is_final, "what is final is never taken back"
+            assert diff > 0 or not is_final, "a final row is never retracted"
             out[tuple(row.values())] += diff
 
     for number in range(10):

@@ -45,7 +45,7 @@ def test_the_end_is_the_batch_answer_of_what_was_on_time(below: str, above: str,
 
     def step() -> None:
         for row, diff in driver.step()["w"]:
-            assert diff > 0 or not final, "what is final is never taken back"
+            assert diff > 0 or not final, "a final row is never retracted"
             out[tuple(row.values())] += diff
 
     for number in range(9):

@@ -20,7 +20,7 @@ import pytest
 
 from rejoinder import errors
 from rejoinder.testing import Driver
-from tests.deep import seeds
+from tests.deep import TIMES, seeds
 from tests.oracle.sources import declare
 
 Row = dict[str, Any]
@@ -183,7 +183,7 @@ def _counted(rows: list[Row]) -> Counter[tuple[Any, ...]]:
 
 
 @pytest.mark.parametrize("format_", ["memory", "topic", "files"])
-@pytest.mark.parametrize("seed", seeds(3))
+@pytest.mark.parametrize("seed", seeds(1, times=3 * TIMES))
 def test_an_answer_is_complete_or_refused(seed: int, format_: str, tmp_path: Path) -> None:
     pick = random.Random(seed)
     world = World(pick, tmp_path, format_)

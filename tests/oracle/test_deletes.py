@@ -239,10 +239,10 @@ def test_deletes_are_checked_or_change_nothing(seed: int, stored: str, retain: s
     draw = random.Random(f"{seed} {stored} {retain}")
     world, script = World(tmp_path, stored, retain, draw.choice([1, 3])), Script(draw)
     world.create("anchor", draw.choice(BOUNDED))
-    for number in range(20):
+    for number in range(20 if IS_DEEP else 12):
         match draw.choice(["epoch", "epoch", "epoch", "create", "restart"]):
             case "create":
-                world.create(f"v{number}", draw.choice(BOUNDED if number < 12 else list(SHAPES)))
+                world.create(f"v{number}", draw.choice(BOUNDED if number < 8 else list(SHAPES)))
             case "restart":
                 world.driver.restart(parallelism=draw.choice([1, 3]))
             case _:

@@ -18,7 +18,7 @@ import pytest
 
 from rejoinder.errors import EvaluationError
 from rejoinder.testing import Driver
-from tests.deep import seeds
+from tests.deep import TIMES, seeds
 from tests.oracle.failing_queries import terms
 
 Row = dict[str, Any]
@@ -184,11 +184,11 @@ class Flow:
         found = Counter(tuple(row.values()) for row in self.driver.table("v"))
         if self.query.emit == " EMIT FINAL":
             assert not found - wanted, "what is final is in the batch answer"
-        elif not self.query.emit:  # what waits for the clock is compared by others
+        elif not self.query.emit:  # rows that are pending until the clock passes are compared in other tests
             assert found == wanted
 
 
-@pytest.mark.parametrize("seed", seeds(25))
+@pytest.mark.parametrize("seed", seeds(8, times=3 * TIMES))
 def test_an_epoch_fails_if_and_only_if_the_batch_query_does(seed: int) -> None:
     flow = Flow(seed)
     for _ in range(EPOCHS):
@@ -200,7 +200,7 @@ def test_an_epoch_fails_if_and_only_if_the_batch_query_does(seed: int) -> None:
 def test_both_outcomes_are_met() -> None:
     """The random flows fail often enough, and not too often."""
     outcomes = Counter[bool]()
-    for seed in range(12):
+    for seed in range(5):
         flow = Flow(seed)
         outcomes.update(flow.epoch() for _ in range(EPOCHS))
-    assert min(outcomes[True], outcomes[False]) > 10
+    assert min(outcomes[True], outcomes[False]) > 4

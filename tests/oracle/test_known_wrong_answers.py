@@ -42,7 +42,7 @@ def test_null_keys_are_kept_by_outer_joins() -> None:
 
 
 def test_a_row_that_is_matched_never_shows_null() -> None:
-    """Both sides arrive in one epoch, or a second partner arrives later: no padding at any time."""
+    """Both sides arrive in one epoch, or a second match arrives later: no padding at any time."""
     driver = two_sides("SELECT x, y FROM l LEFT JOIN r ON l.k = r.k")
     driver.insert("l", {"k": 1, "x": 1})
     driver.insert("r", {"k": 1, "y": 1})
@@ -107,7 +107,7 @@ def test_the_last_partner_leaves_and_a_new_one_comes_in_one_epoch() -> None:
     assert changes(driver) == []
     driver.delete("r", {"k": 1, "y": 1})
     driver.insert("r", {"k": 1, "y": 2})
-    assert changes(driver) == [], "it has a partner before and after"
+    assert changes(driver) == [], "it has a match before and after"
     driver.delete("r", {"k": 1, "y": 2})
     driver.delete("l", {"k": 1, "x": 1})
     driver.insert("l", {"k": 1, "x": 2})

@@ -1,7 +1,7 @@
-"""Output watermarks of joins of joins over random out-of-order streams: what is promised is never undercut.
+"""Output watermarks of joins of joins over random out-of-order streams: no change is below them.
 
 After each epoch every column of a view has a watermark, which no later change is below. It is at least as far as the
-bounds of the joins tell alone. What waits for it comes out once, is never taken back, and is the batch answer in the
+bounds of the joins give alone. What EMIT FINAL emits is never retracted, and is the batch answer in the
 end over the rows that were not late: wherever it crashed, and whoever else keeps the same rows for longer.
 """
 
@@ -20,9 +20,10 @@ from hypothesis import strategies as st
 from rejoinder.kernels.arrow.ordered import LEAST
 from rejoinder.testing import Driver
 from rejoinder.watermarks.formula import Formula, Lifted, RetainedMinimum, Watermark, least, lift, value_of
+from tests.deep import IS_DEEP
 from tests.oracle.budget import budget
 
-EPOCHS, EVER = 12, 100_000
+EPOCHS, EVER = 12 if IS_DEEP else 8, 100_000
 NEAR = "{0}.k = {1}.k AND {1}.t BETWEEN {0}.t AND {0}.t + 6"
 LEFT = f"SELECT a.k, a.t, a.u, b.t AS bt FROM a LEFT JOIN b ON {NEAR.format('a', 'b')}"
 INNER = LEFT.replace("LEFT JOIN", "JOIN")
@@ -61,7 +62,7 @@ Row = dict[str, Any]
 
 
 def static(formula: Formula) -> Formula:
-    """What conditions tell alone, whatever is kept."""
+    """What conditions give alone, whatever is kept."""
     match formula:
         case Watermark():
             return formula
@@ -75,14 +76,14 @@ def static(formula: Formula) -> Formula:
 
 @dataclass
 class Played:
-    """A flow of three sources with one query, as a view that shows all changes and as one that waits."""
+    """A flow of three sources with one query, as a view that shows all changes and as one with EMIT FINAL."""
 
     query: str
     numbers: random.Random
     rows: dict[str, list[Row]] = field(default_factory=lambda: {name: [] for name in "abc"})
     watermarks: dict[str, int] = field(default_factory=dict)
-    told: dict[str, int] = field(default_factory=dict)
-    promised: dict[tuple[str, str], int] = field(default_factory=dict)
+    explicit: dict[str, int] = field(default_factory=dict)
+    output: dict[tuple[str, str], int] = field(default_factory=dict)
     out: dict[str, Counter[tuple[Any, ...]]] = field(default_factory=lambda: {"v": Counter(), "f": Counter()})
     time: int = 10
 
@@ -122,45 +123,45 @@ class Played:
                 moved[name] = max(self.watermarks.get(name, 0) + 1, self.time - pick.randrange(9))
                 self.driver.watermark(name, moved[name], "t")
                 if pick.random() < 0.7:
-                    self.told[name] = max(self.told.get(name, 0) + 1, moved[name] + 3 - pick.randrange(6))
-                    self.driver.watermark(name, self.told[name], "u")
+                    self.explicit[name] = max(self.explicit.get(name, 0) + 1, moved[name] + 3 - pick.randrange(6))
+                    self.driver.watermark(name, self.explicit[name], "u")
         self.step()
         self.watermarks |= moved
         if pick.random() < 0.15:
             self.define()
         if pick.random() < 0.2:
             self.driver.restart(parallelism=pick.choice([1, 2, 3]))
-            assert self.claimed() == self.promised
+            assert self.claimed() == self.output
 
     def define(self) -> None:
-        """A view comes that keeps everything, or one that shares what is kept; or it goes. What was promised stays."""
+        """A view comes that keeps everything, or one that shares what is kept; or it goes. Output watermarks stay."""
         name, query = self.numbers.choice([("keeps_all", KEEPS_ALL), ("other", self.other)])
         if self.driver.catalog.find(name) is None:
             self.driver.sql(f"CREATE VIEW {name} AS {query}")
         else:
             self.driver.sql(f"DROP VIEW {name}")
-            self.promised = {pair: time for pair, time in self.promised.items() if pair[0] != name}
-        self.promise()
+            self.output = {pair: time for pair, time in self.output.items() if pair[0] != name}
+        self.check_watermarks()
 
     def step(self) -> None:
-        """Run an epoch: no change undercuts what was promised."""
+        """Run an epoch: no change is below an output watermark."""
         changes = self.driver.step()
         for view in self.driver.catalog.views:
             for row, diff in changes[view.name]:
-                assert diff > 0 or view.name in ("v", "keeps_all"), "what is final is never taken back"
+                assert diff > 0 or view.name in ("v", "keeps_all"), "a final row is never retracted"
                 late = [
-                    n for n, time in row.items() if time is not None and time < self.promised.get((view.name, n), LEAST)
+                    n for n, time in row.items() if time is not None and time < self.output.get((view.name, n), LEAST)
                 ]
-                assert not late, (view.name, row, diff, self.promised)
+                assert not late, (view.name, row, diff, self.output)
                 if view.name in self.out:
                     self.out[view.name][tuple(row.values())] += diff
-        self.promise()
+        self.check_watermarks()
 
-    def promise(self) -> None:
-        """Note what is promised: it does not go back, and is not less than the bounds tell."""
+    def check_watermarks(self) -> None:
+        """Output watermarks never go back, and are not below what the bounds give."""
         claimed = self.claimed()
-        assert all(claimed[pair] >= time for pair, time in self.promised.items()), (claimed, self.promised)
-        self.promised = claimed
+        assert all(claimed[pair] >= time for pair, time in self.output.items()), (claimed, self.output)
+        self.output = claimed
         plan, times = self.driver._engine.version.plan, self.driver._engine.version.watermarks.times
         limits = [gate.limit for gate in plan.program.gates if gate.limit is not None]
         for formula in (*limits, *(formula for shown in plan.outputs.values() for formula in shown.values())):

@@ -136,7 +136,7 @@ def test_a_change_above_an_outer_join_asks_for_its_condition_on_pairs(third: str
 
 @pytest.mark.parametrize("third", ["LEFT JOIN", "SEMI JOIN", "ANTI JOIN"])
 def test_a_column_that_a_padded_side_computes_is_asked_for_above_it(third: str) -> None:
-    """A path from the third input looks the padded one up by key, and has to say that its rows are no padding."""
+    """A path from the third input looks the padded one up by key, and has to say that its rows are not padding."""
     c = changelog("c", k=INT, z=INT)
     padded = "a LEFT JOIN (SELECT k, y + 1 AS y FROM b) b ON a.k = b.k"
     view = CreateView("v", f"SELECT a.k FROM {padded} {third} c ON b.k = c.k AND (b.y IS NULL OR b.y = 2)")

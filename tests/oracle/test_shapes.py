@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from datetime import datetime
 
-import pytest
 from hypothesis import given
-from hypothesis import strategies as st
 
 from tests.oracle.budget import budget
-from tests.oracle.generation import PARALLELISM, epochs
-from tests.oracle.model import Model, SourceSpec
-from tests.oracle.queries import Draw
-from tests.oracle.scenario import Action, CreateView, Restart, Scenario, play
+from tests.oracle.generation import PARALLELISM
+from tests.oracle.model import SourceSpec
+from tests.oracle.scenario import Action
 from tests.oracle.values import Kind
+from tests.oracle.written_views import Written, flows, play_views, together
 
 SMALL = Kind("INT", "integer", (0, 1, 2))
 TEXT = Kind("STRING", "text", ("a", "b", ""))
@@ -158,18 +156,8 @@ QUERIES = {
 }
 
 
-@st.composite
-def flows(draw: Draw) -> tuple[Action, ...]:
-    """Epochs before and after the view is made, with a restart somewhere."""
-    model = Model({spec.name: spec for spec in SPECS})
-    before = [draw(epochs(model, 10)) for _ in range(draw(st.integers(0, 2)))]
-    after = [draw(epochs(model, 10)) for _ in range(draw(st.integers(1, 4)))]
-    return (*before, CreateView("v", ""), *after[:2], Restart(draw(PARALLELISM)), *after[2:])
-
-
-@pytest.mark.parametrize("form", QUERIES)
-@budget(4)
-@given(actions=flows(), parallelism=PARALLELISM)
-def test_the_view_equals_the_query(form: str, actions: tuple[Action, ...], parallelism: int) -> None:
-    view = CreateView("v", *QUERIES[form])
-    play(Scenario(SPECS, tuple(view if isinstance(a, CreateView) else a for a in actions), parallelism))
+@together(QUERIES)
+@budget(1, deep=4)
+@given(actions=flows(SPECS), parallelism=PARALLELISM)
+def test_the_view_equals_the_query(written: list[Written], actions: tuple[Action, ...], parallelism: int) -> None:
+    play_views(SPECS, written, actions, parallelism)

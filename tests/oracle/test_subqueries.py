@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
 import yaml
 from hypothesis import given
 
 from tests.oracle.budget import budget
 from tests.oracle.generation import PARALLELISM
-from tests.oracle.scenario import Action, CreateView, Scenario, play
-from tests.oracle.test_written_queries import SPECS, flows
+from tests.oracle.scenario import Action
+from tests.oracle.test_written_queries import SPECS
+from tests.oracle.written_views import Written, flows, play_views, together
 
 _WRITTEN = yaml.safe_load(Path(__file__).with_name("subqueries.yaml").read_text(encoding="utf-8"))
 QUERIES: dict[str, str | list[str]] = {
@@ -19,10 +19,8 @@ QUERIES: dict[str, str | list[str]] = {
 }
 
 
-@pytest.mark.parametrize("form", QUERIES)
+@together(QUERIES)
 @budget(1)
-@given(actions=flows(), parallelism=PARALLELISM)
-def test_the_view_equals_the_query(form: str, actions: tuple[Action, ...], parallelism: int) -> None:
-    written = QUERIES[form]
-    view = CreateView("v", written) if isinstance(written, str) else CreateView("v", *written)
-    play(Scenario(SPECS, tuple(view if isinstance(a, CreateView) else a for a in actions), parallelism))
+@given(actions=flows(SPECS), parallelism=PARALLELISM)
+def test_the_view_equals_the_query(written: list[Written], actions: tuple[Action, ...], parallelism: int) -> None:
+    play_views(SPECS, written, actions, parallelism)

@@ -9,17 +9,17 @@ import pyarrow as pa
 import pytest
 
 from rejoinder.testing import Driver
-from tests.deep import one_seed
+from tests.deep import DEEP, IS_DEEP, one_seed
 from tests.oracle.tpch_answers import QUERIES, are_equal
 from tests.oracle.tpch_data import SCHEMA, Database
 
 
-@pytest.mark.parametrize("parallelism", [1, 7])
+@pytest.mark.parametrize("parallelism", [1, pytest.param(7, marks=DEEP)])
 def test_each_view_equals_the_query_after_each_epoch(parallelism: int) -> None:
-    _play(Database(one_seed() + 1, 0.0), parallelism, epochs=5, changes=30)
+    _play(Database(one_seed() + 1, 0.0), parallelism, epochs=5 if IS_DEEP else 3, changes=30)
 
 
-@pytest.mark.deep
+@DEEP
 def test_each_view_equals_the_query_at_scale() -> None:
     _play(Database(one_seed() + 1, 0.05), 7, epochs=4, changes=3000)
 

@@ -1,6 +1,6 @@
 """Window functions over random partitions with ties, NULLs and equal rows, that come and go, against DuckDB.
 
-Where a function depends on the order of rows that are equal in ORDER BY, DuckDB is told the order in full: the other
+Where a function depends on the order of rows that are equal in ORDER BY, DuckDB is given the order in full: the other
 columns that the query uses, ascending, NULL first.
 """
 
@@ -122,7 +122,7 @@ def random_call(choice: random.Random) -> Windowed:
         text = f"{call} OVER ({f'PARTITION BY {partition}' if partition else ''})"
         return Windowed(text, text)
     frame = choice.choice(RANGE_FRAMES[:3] if order[0] == "d" else RANGE_FRAMES)
-    if call.startswith(OF_VALUES):  # the order of equal rows matters, and DuckDB cannot be told it beside RANGE
+    if call.startswith(OF_VALUES):  # the order of equal rows matters, and DuckDB cannot be given it beside RANGE
         call = choice.choice(FRAMED[:7])
     return windowed(call, order, partition, frame, ties=False)
 
@@ -263,13 +263,13 @@ def run(
         world.check()
 
 
-@budget(8)
+@budget(4, deep=8)
 @given(st.integers(0, 1 << 32))
 def test_values_are_those_of_a_batch(seed: int) -> None:
     run(seed)
 
 
-@budget(8)
+@budget(4, deep=8)
 @given(st.integers(0, 1 << 32))
 def test_first_rows_are_those_of_a_batch(seed: int) -> None:
     run(seed, firsts=True)

@@ -5,16 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 from datetime import datetime
 
-import pytest
 from hypothesis import given
-from hypothesis import strategies as st
 
 from tests.oracle.budget import budget
-from tests.oracle.generation import PARALLELISM, epochs
-from tests.oracle.model import Model, SourceSpec
-from tests.oracle.queries import Draw
-from tests.oracle.scenario import Action, CreateView, Restart, Scenario, play
+from tests.oracle.generation import PARALLELISM
+from tests.oracle.model import SourceSpec
+from tests.oracle.scenario import Action
 from tests.oracle.values import Kind
+from tests.oracle.written_views import Written, flows, play_views, together
 
 MOMENTS = [
     datetime(2026, 1, 1, 12, *rest)
@@ -39,7 +37,7 @@ def tumble(time: str) -> str:
 
 
 def counted(time: str, slide: int = 10, back: int = 0) -> str:
-    """The ten of an integer that starts at a multiple of a slide, for DuckDB. From 2^62 on it is no time."""
+    """The ten of an integer that starts at a multiple of a slide, for DuckDB. From 2^62 on it is not a time."""
     time = f"{time}::BIGINT"
     start = f"({time} - {time} % {slide} - CASE WHEN {time} % {slide} < 0 THEN {slide} ELSE 0 END - {back})"
     known = f"{time} BETWEEN -{2**62 - 1} AND {2**62 - 1}"
@@ -194,18 +192,8 @@ QUERIES = {
 }
 
 
-@st.composite
-def flows(draw: Draw) -> tuple[Action, ...]:
-    """Epochs before and after the view is made, with a restart somewhere."""
-    model = Model({spec.name: spec for spec in SPECS})
-    before = [draw(epochs(model, 10)) for _ in range(draw(st.integers(0, 2)))]
-    after = [draw(epochs(model, 10)) for _ in range(draw(st.integers(1, 4)))]
-    return (*before, CreateView("v", ""), *after[:2], Restart(draw(PARALLELISM)), *after[2:])
-
-
-@pytest.mark.parametrize("form", QUERIES)
-@budget(3)
-@given(actions=flows(), parallelism=PARALLELISM)
-def test_the_view_equals_the_query(form: str, actions: tuple[Action, ...], parallelism: int) -> None:
-    view = CreateView("v", *QUERIES[form])
-    play(Scenario(SPECS, tuple(view if isinstance(a, CreateView) else a for a in actions), parallelism))
+@together(QUERIES)
+@budget(1, deep=3)
+@given(actions=flows(SPECS), parallelism=PARALLELISM)
+def test_the_view_equals_the_query(written: list[Written], actions: tuple[Action, ...], parallelism: int) -> None:
+    play_views(SPECS, written, actions, parallelism)

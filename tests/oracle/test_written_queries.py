@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import pytest
 from hypothesis import given
-from hypothesis import strategies as st
 
 from tests.oracle.budget import budget
-from tests.oracle.generation import PARALLELISM, epochs
-from tests.oracle.model import Change, Model, SourceSpec
-from tests.oracle.queries import Draw
-from tests.oracle.scenario import Action, CreateView, Epoch, Restart, Scenario, play, rows
+from tests.oracle.generation import PARALLELISM
+from tests.oracle.model import Change, SourceSpec
+from tests.oracle.scenario import Action, CreateView, Epoch, Scenario, play, rows
 from tests.oracle.values import KINDS, Kind
+from tests.oracle.written_views import Written, flows, play_views, together
 
 KIND = {kind.sql: kind for kind in KINDS}
 SMALL = Kind("INT", "integer", (0, 1, 2, 3))
@@ -120,7 +119,7 @@ JOINS: dict[str, str | tuple[str, str]] = {
     "FULL with a residual": "SELECT a.k, a.x, b.y, b.f FROM a FULL JOIN b ON a.k = b.k AND a.x < b.y",
     "SEMI with a residual": "SELECT a.k, a.x FROM a SEMI JOIN b ON a.k = b.k AND a.x < b.y",
     "ANTI with a residual": "SELECT a.k, a.x FROM a ANTI JOIN b ON a.k = b.k AND a.x < b.y",
-    "LEFT with a table, residual on a column that is no key": "SELECT a.k, a.x, c.z FROM a LEFT JOIN c "
+    "LEFT with a table, residual on a column that is not a key": "SELECT a.k, a.x, c.z FROM a LEFT JOIN c "
     "ON a.k = c.k AND a.x <> c.z",
     "LEFT, condition on the left": "SELECT a.k, b.y FROM a LEFT JOIN b ON a.k = b.k AND a.s > 'a'",
     "LEFT, condition on the right": "SELECT a.k, b.y FROM a LEFT JOIN b ON a.k = b.k AND b.f > 0",
@@ -217,30 +216,20 @@ JOINS |= {
 }
 
 
-@st.composite
-def flows(draw: Draw) -> tuple[Action, ...]:
-    """Epochs before and after the view is made, with a restart somewhere."""
-    model = Model({spec.name: spec for spec in SPECS})
-    before = [draw(epochs(model, 10)) for _ in range(draw(st.integers(0, 2)))]
-    after = [draw(epochs(model, 10)) for _ in range(draw(st.integers(1, 4)))]
-    return (*before, CreateView("v", ""), *after[:2], Restart(draw(PARALLELISM)), *after[2:])
+@together(QUERIES)
+@budget(1, deep=2)
+@given(actions=flows(SPECS), parallelism=PARALLELISM)
+def test_the_view_equals_the_query(written: list[Written], actions: tuple[Action, ...], parallelism: int) -> None:
+    play_views(SPECS, written, actions, parallelism)
 
 
-@pytest.mark.parametrize("form", QUERIES)
-@budget(2)
-@given(actions=flows(), parallelism=PARALLELISM)
-def test_the_view_equals_the_query(form: str, actions: tuple[Action, ...], parallelism: int) -> None:
-    view = CreateView("v", QUERIES[form])
-    play(Scenario(SPECS, tuple(view if isinstance(a, CreateView) else a for a in actions), parallelism))
-
-
-@pytest.mark.parametrize("form", JOINS)
-@budget(2)
-@given(actions=flows(), parallelism=PARALLELISM)
-def test_the_view_of_a_join_equals_the_query(form: str, actions: tuple[Action, ...], parallelism: int) -> None:
-    written = JOINS[form]
-    view = CreateView("v", written) if isinstance(written, str) else CreateView("v", *written)
-    play(Scenario(SPECS, tuple(view if isinstance(a, CreateView) else a for a in actions), parallelism))
+@together(JOINS)
+@budget(1, deep=2)
+@given(actions=flows(SPECS), parallelism=PARALLELISM)
+def test_the_view_of_a_join_equals_the_query(
+    written: list[Written], actions: tuple[Action, ...], parallelism: int
+) -> None:
+    play_views(SPECS, written, actions, parallelism)
 
 
 VERSIONS = {

@@ -14,6 +14,7 @@ from rejoinder.state.flow_state import State
 from rejoinder.store.commits.manifest import find, versions
 from rejoinder.store.runs.run import _cache, _written
 from rejoinder.testing import Driver
+from tests.deep import DEEP
 
 START = datetime(2026, 1, 1)
 WINDOW = timedelta(minutes=30)
@@ -63,7 +64,9 @@ def opened(folder: Path, kind: str, emit: str, parallelism: int = 2, history: in
     return driver
 
 
-@pytest.mark.parametrize(("kind", "emit"), [("", ""), ("LEFT", "EMIT FINAL"), ("FULL", "EMIT FINAL")])
+@pytest.mark.parametrize(
+    ("kind", "emit"), [("", ""), pytest.param("LEFT", "EMIT FINAL", marks=DEEP), ("FULL", "EMIT FINAL")]
+)
 def test_a_burst_leaves_next_to_nothing(tmp_path: Path, kind: str, emit: str) -> None:
     driver = opened(tmp_path, kind, emit)
     for part in range(3):
@@ -91,7 +94,7 @@ def test_a_burst_leaves_next_to_nothing(tmp_path: Path, kind: str, emit: str) ->
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("kind", "emit"), [("", ""), ("LEFT", "EMIT FINAL")])
+@pytest.mark.parametrize(("kind", "emit"), [pytest.param("", "", marks=DEEP), ("LEFT", "EMIT FINAL")])
 def test_a_window_over_a_steady_stream_is_flat_over_200_epochs(tmp_path: Path, kind: str, emit: str) -> None:
     driver = opened(tmp_path, kind, emit, parallelism=1)
     measured: list[Held] = []

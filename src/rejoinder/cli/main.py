@@ -16,9 +16,9 @@ from rejoinder import __version__
 from rejoinder.cli.spark_options import DEFAULT_MEMORY, memory_size, settings_of
 from rejoinder.cli.terminal import screen
 from rejoinder.cli.terminal.answers import Format, Showing
-from rejoinder.cli.terminal.encodings import adapt_output
 from rejoinder.cli.terminal.error_places import show_place
 from rejoinder.cli.terminal.screen import DEBUG
+from rejoinder.cli.terminal.terminal_encoding import adapt_output
 from rejoinder.errors import RejoinderError
 
 SHOW_VALUES = "--show-values"

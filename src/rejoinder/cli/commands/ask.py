@@ -9,11 +9,11 @@ from rich.text import Text
 
 from rejoinder.cli.commands.open_state import open_state
 from rejoinder.cli.terminal.answers import Showing, show_answer
-from rejoinder.cli.terminal.encodings import as_typed
 from rejoinder.cli.terminal.error_places import placed, show_place
 from rejoinder.cli.terminal.expanded_rows import toggled
 from rejoinder.cli.terminal.prompt import statements
 from rejoinder.cli.terminal.screen import err, note, show_error, unexpected
+from rejoinder.cli.terminal.terminal_encoding import as_typed
 from rejoinder.engine.definitions.definition_batch import define_all, grouped
 from rejoinder.engine.definitions.definition_statements import Definition
 from rejoinder.engine.engine import Engine

@@ -10,12 +10,12 @@ import sys
 
 import pytest
 
-from rejoinder.cli.terminal import encodings
+from rejoinder.cli.terminal import terminal_encoding
 from rejoinder.testing import Driver
 
 
 def test_examples_in_docstrings() -> None:
-    assert doctest.testmod(encodings).failed == 0
+    assert doctest.testmod(terminal_encoding).failed == 0
 
 
 @pytest.fixture

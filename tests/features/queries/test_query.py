@@ -41,6 +41,10 @@ def test_a_query_is_answered_from_what_is_committed(driver: Driver) -> None:
         ("ORDER BY k DESC, d", [-1.0, "nan", None, 0.5, 2.0]),
         ("ORDER BY 2 DESC, 1 DESC LIMIT 2", ["nan", -1.0]),
         ("LIMIT 0", []),
+        ("ORDER BY d LIMIT 2 OFFSET 1", [-1.0, 0.5]),
+        ("ORDER BY d OFFSET 3", [2.0, "nan"]),
+        ("ORDER BY d LIMIT ALL OFFSET 4", ["nan"]),
+        ("OFFSET 5", []),
     ],
 )
 def test_a_query_can_be_ordered_and_limited(driver: Driver, ordering: str, expected: list[float | str | None]) -> None:
@@ -52,6 +56,7 @@ def test_a_query_can_be_ordered_and_limited(driver: Driver, ordering: str, expec
 def test_the_text_before_the_ordering_stays_as_it_is(driver: Driver) -> None:
     assert driver.sql("SELECT 'it''s ORDER BY' AS s FROM t ORDER BY s LIMIT 1") == [{"s": "it's ORDER BY"}]
     assert driver.sql("(SELECT v FROM t) ORDER BY v DESC") == [{"v": "three"}, {"v": "one"}]
+    assert driver.sql("SELECT v AS offset FROM t ORDER BY offset OFFSET 1") == [{"offset": "three"}]
 
 
 @pytest.mark.parametrize(
@@ -64,7 +69,8 @@ def test_the_text_before_the_ordering_stays_as_it_is(driver: Driver) -> None:
         ("SELECT k AS __partition FROM a", InvalidSql, "column `__partition` in the result has a reserved name"),
         ("SELECT TVR k AS __diff FROM a", InvalidSql, "column `__diff` in the result has a reserved name"),
         ("SELECT STREAM k AS _UNDO FROM a", InvalidSql, "column `_UNDO` in the result has a reserved name"),
-        ("SELECT k FROM a LIMIT k", RejoinderError, "LIMIT takes a number"),
+        ("SELECT k FROM a LIMIT k", InvalidSql, "LIMIT must be a whole number that is written down"),
+        ("SELECT k FROM a OFFSET k", InvalidSql, "OFFSET must be a whole number that is written down"),
         ("SELECT k FROM a ORDER BY k + 1", RejoinderError, "ORDER BY takes columns of the result"),
     ],
 )

@@ -140,7 +140,7 @@ def _ordered(table: pa.Table, ordering: Ordering) -> pa.Table:
         ranks.append(np.where(np.asarray(column.is_null()), end, rank))
     if ranks:
         table = take(table, np.lexsort(ranks))
-    return table if ordering.limit is None else table.slice(0, ordering.limit)
+    return table.slice(ordering.offset, ordering.limit)
 
 
 def _position(table: pa.Table, key: str | int) -> int:

@@ -1,4 +1,4 @@
-"""ORDER BY and LIMIT of an ad-hoc query: split off its text, and applied to its result.
+"""ORDER BY, LIMIT and OFFSET of an ad-hoc query: split off its text, and applied to its result.
 
 SELECT a FROM t ORDER BY b LIMIT 3   →  SELECT a, `b` AS `__order_0` FROM t, then sort, cut and drop the column
 """
@@ -16,6 +16,7 @@ from sqlglot.tokenizer_core import TokenType
 from rejoinder.errors import Unsupported
 from rejoinder.sql.bind.emit_clause import split_emission
 from rejoinder.sql.bind.query_parser import parse_query
+from rejoinder.sql.bind.windows.order_and_limit import has_limit, row_count
 from rejoinder.sql.parse.dialect import SparkSql
 
 Direction = Literal["ascending", "descending"]
@@ -24,28 +25,24 @@ Placement = Literal["at_start", "at_end"]
 
 @dataclass(frozen=True)
 class Ordering:
-    """ORDER BY and LIMIT."""
+    """ORDER BY, LIMIT and OFFSET."""
 
     keys: tuple[tuple[str | int, Direction, Placement], ...] = ()
     """Result columns by name or position, each with its direction and the placement of NULL."""
     limit: int | None = None
+    offset: int = 0
 
 
 def split_ordering(text: str) -> tuple[str, Ordering]:
-    """Split ORDER BY and LIMIT off a query."""
+    """Split ORDER BY, LIMIT and OFFSET off a query."""
     query = parse_query(text)
-    order, limit = query.args.get("order"), query.args.get("limit")
-    if order is None and limit is None:
+    order = query.args.get("order")
+    if order is None and not has_limit(query):
         return text, Ordering()
     emission = text[len(split_emission(text)[0]) :]
     keys = tuple(_key(item) for item in order.expressions) if order is not None else ()
-    count = None
-    if limit is not None:
-        number = limit.expression
-        if not isinstance(number, exp.Literal) or number.is_string:
-            raise Unsupported("LIMIT takes a number", detail=limit.sql(dialect="spark"), hint="as in LIMIT 10")
-        count = int(number.this)
-    return _before_ordering(text).rstrip() + emission, Ordering(keys, count)
+    ordering = Ordering(keys, row_count(query, "limit"), row_count(query, "offset") or 0)
+    return _before_ordering(text, query).rstrip() + emission, ordering
 
 
 def with_order_columns(text: str, ordering: Ordering, names: Sequence[str]) -> tuple[str, Ordering, list[str]]:
@@ -79,14 +76,17 @@ def _from_clause(text: str) -> int:
     return len(text)
 
 
-def _before_ordering(text: str) -> str:
-    """Return the text before its outermost ORDER BY or LIMIT, unchanged."""
-    depth = 0
+def _before_ordering(text: str, query: exp.Expr) -> str:
+    """Return the text before its outermost ORDER BY, LIMIT or OFFSET, unchanged."""
+    depth, starts = 0, []
+    has_order = query.args.get("order") is not None or query.args.get("limit") is not None
+    wanted = (TokenType.ORDER_BY, TokenType.LIMIT) if has_order else (TokenType.OFFSET,)
     for token in sqlglot.tokenize(text, read=SparkSql):
         depth += (token.token_type == TokenType.L_PAREN) - (token.token_type == TokenType.R_PAREN)
-        if depth == 0 and token.token_type in (TokenType.ORDER_BY, TokenType.LIMIT):
-            return text[: token.start]
-    return text
+        if depth == 0 and token.token_type in wanted:
+            starts.append(token.start)
+    # A column can be called `offset`; the clause is the last one.
+    return text[: starts[0 if has_order else -1]] if starts else text
 
 
 def _key(item: exp.Expression) -> tuple[str | int, Direction, Placement]:

@@ -46,7 +46,7 @@ def ignored_order(text: str) -> str | None:
 
 def with_limit(node: exp.Query) -> exp.Query:
     """A query with LIMIT as one with QUALIFY. Raises `InvalidSql` for a LIMIT that is not a number."""
-    first, limit = _number(node, "offset"), _number(node, "limit")
+    first, limit = row_count(node, "offset"), row_count(node, "limit")
     bare = node.copy()
     order = bare.args.get("order")
     for name in ("order", "limit", "offset", "with_"):
@@ -70,9 +70,10 @@ def with_limit(node: exp.Query) -> exp.Query:
     return bare
 
 
-def _number(node: exp.Query, clause: str) -> int | None:
+def row_count(node: exp.Expr, clause: str) -> int | None:
+    """The number of the clause `limit` or `offset`; None without one, and for LIMIT ALL. Raises `InvalidSql`."""
     part = node.args.get(clause)
-    if part is None:
+    if part is None or (isinstance(part.expression, exp.Var) and part.expression.name.upper() == "ALL"):
         return None
     value = constant(part.expression) if part.expression is not None else None
     if not isinstance(value, int) or value < 0:

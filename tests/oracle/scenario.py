@@ -164,7 +164,7 @@ class Player:
         names = [column[0] for column in result.description or ()]
         return bag(dict(zip(names, row, strict=True)) for row in result.fetchall())
 
-    def compare(self, view: str, action: Action) -> None:
+    def compare(self, view: str, action: object) -> None:
         """View = query on the inputs = sum of all changes."""
         found, wanted = bag(self.driver.table(view)), self.expected(f"SELECT * FROM {view}")
         missing, surplus = wanted - found, found - wanted

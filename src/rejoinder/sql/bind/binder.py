@@ -59,6 +59,7 @@ from rejoinder.sql.functions.time.windows import ColumnBounds, ends_of_column
 from rejoinder.sql.parse.clauses import (
     ONE_OF_EACH,
     refuse_duplicate_names,
+    refuse_recursion,
     refuse_subqueries,
     refuse_unread_clauses,
     relation_name,
@@ -118,10 +119,10 @@ class Binder:
         """Add the names of a query's WITH."""
         with_ = node.args.get("with_") or node.args.get("with")
         if with_ is not None:
-            if with_.args.get("recursive"):
-                hint = "remove RECURSIVE if no CTE refers to itself"
-                raise Unsupported("WITH RECURSIVE is not supported", detail=text_of(node), hint=hint)
             for cte in with_.expressions:
+                is_known = cte.alias.lower() in ctes or self.catalog.find(cte.alias) is not None
+                if with_.args.get("recursive") or not is_known:
+                    refuse_recursion(cte)
                 names = tuple(name.name for name in cte.args["alias"].columns)
                 ctes = {**ctes, cte.alias.lower(): _Cte(with_item_names(cte.this, names), ctes, names, self.outer)}
         return ctes

@@ -13,8 +13,17 @@ from rejoinder.sql.types.terms import refuse
 
 _TEMPORAL = ("now", "current_timestamp")
 """Supported as the bound of a temporal filter."""
+LONGEST = 120
 _ENRICH = "in a function of yours (ENRICH)"
 _FORMAT_NODES = (exp.StrToTime,)
+
+
+def _clause(node: exp.Expr) -> str:
+    """The whole condition or item of a list that a node stands in."""
+    while isinstance(node.parent, exp.Condition | exp.If) and not isinstance(node.parent, exp.Query):
+        node = node.parent
+    text = text_of(node)
+    return text if len(text) <= LONGEST else f"{text[:LONGEST]}…"
 
 
 def unsupported(node: exp.Expr) -> errors.Unsupported:
@@ -25,7 +34,9 @@ def unsupported(node: exp.Expr) -> errors.Unsupported:
     if refused is not None:
         where = "here" if name in _TEMPORAL else "in a view"
         return errors.Unsupported(
-            f"`{name or text}` is not supported {where}", detail=refused.reason, hint=refused.instead
+            f"`{name or text}` is not supported {where}",
+            detail=f"in `{_clause(node)}`: {refused.reason}",
+            hint=refused.instead,
         )
     if isinstance(node, exp.AggFunc):
         return refuse(

@@ -100,6 +100,18 @@ def refuse_reserved(names: Sequence[str], place: str, also: Sequence[str] = ()) 
         )
 
 
+def refuse_recursion(cte: exp.CTE) -> None:
+    """Raise `Unsupported` for a CTE that refers to itself."""
+    for table in cte.this.find_all(exp.Table):
+        if relation_name(table).lower() == cte.alias.lower():
+            raise Unsupported(
+                f"`{cte.alias}` refers to itself",
+                detail=f"in `{text_of(cte)}`",
+                hint="recursion is not supported: join the relation once for each level; or, if another relation is "
+                "meant, give the CTE another name",
+            )
+
+
 def marked_name(text: str, number: int) -> str:
     """The name of a column that nobody can write: a text, for messages, and after it a number that nobody sees."""
     return f"{text}{MARKS[0]}{f'{number:b}'.translate(_UNSEEN)}"

@@ -130,7 +130,11 @@ REFUSED: list[tuple[str, type[RejoinderError], str]] = [
     ),
     ("SELECT * EXCEPT (k) FROM a", Unsupported, "* EXCEPT and REPLACE are not supported"),
     ("SELECT DISTINCT ON (k) k FROM a", Unsupported, "DISTINCT ON is not supported"),
-    ("WITH RECURSIVE w AS (SELECT k FROM a) SELECT k FROM w", Unsupported, "WITH RECURSIVE is not supported"),
+    (
+        "WITH RECURSIVE w AS (SELECT k FROM a UNION ALL SELECT k FROM w) SELECT k FROM w",
+        Unsupported,
+        "`w` refers to itself",
+    ),
     ("SELECT k, FROM a", InvalidSql, "something is missing after `,`"),
     ("SELECT k,, x FROM a", InvalidSql, "something is missing after `,`"),
     ("SELECT , k FROM a", InvalidSql, "something is missing after `SELECT`"),

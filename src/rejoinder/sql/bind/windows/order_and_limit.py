@@ -19,6 +19,8 @@ from rejoinder.sql.bind.windows.window_syntax import has_windows
 from rejoinder.sql.parse.clauses import text_of
 
 _ROWS = "__rows"
+LARGEST = 2**31 - 1
+"""Of LIMIT and OFFSET, as in Spark."""
 
 
 def has_limit(node: exp.Expr) -> bool:
@@ -76,11 +78,13 @@ def row_count(node: exp.Expr, clause: str) -> int | None:
     if part is None or (isinstance(part.expression, exp.Var) and part.expression.name.upper() == "ALL"):
         return None
     value = constant(part.expression) if part.expression is not None else None
-    if not isinstance(value, int) or value < 0:
+    if clause == "limit" and isinstance(part.expression, exp.Var) and part.expression.name.upper() == "ALL":
+        return None
+    if not isinstance(value, int) or not 0 <= value <= LARGEST:
         raise InvalidSql(
             f"{clause.upper()} must be a whole number that is written down",
             detail=f"in `{text_of(part)}`",
-            hint=f"as in {clause.upper()} 10",
+            hint=f"as in {clause.upper()} 10; at most {LARGEST}",
         )
     return value
 

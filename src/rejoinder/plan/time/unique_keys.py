@@ -9,28 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import product
 
+from rejoinder.ir import logical
 from rejoinder.ir.catalog import Catalog, Source
-from rejoinder.ir.logical import (
-    Aggregate,
-    Arrival,
-    AtMostOne,
-    Current,
-    Distinct,
-    Enrich,
-    Expand,
-    Filter,
-    Join,
-    Latest,
-    Node,
-    Project,
-    Query,
-    Records,
-    Scan,
-    Session,
-    SetOperation,
-    Validity,
-    WindowCalls,
-)
+from rejoinder.ir.logical import Node, Query
 from rejoinder.plan.operations.set_operations import SET_OPERATIONS
 from rejoinder.plan.time.finality import column_types
 
@@ -46,35 +27,42 @@ def is_unique(query: Query, names: Sequence[str], catalog: Catalog) -> bool:
 
 def _keys(node: Node, catalog: Catalog) -> list[Ids]:
     match node:
-        case Scan():
+        case logical.Scan():
             source = catalog.find(str(node.relation))
             named = source.primary_key if isinstance(source, Source) and source.kind == "table" else ()
             return [frozenset(i for i, name in node.columns if name in named)] if named else []
-        case Filter() | Validity() | Session() | Current() | Enrich() | WindowCalls():
+        case (
+            logical.Filter()
+            | logical.Validity()
+            | logical.Session()
+            | logical.Current()
+            | logical.Enrich()
+            | logical.WindowCalls()
+        ):
             return _keys(node.input, catalog)
-        case Project():
+        case logical.Project():
             return [key for inner in _keys(node.input, catalog) for key in _renamed(inner, node)]
-        case Aggregate():
+        case logical.Aggregate():
             return [frozenset(i for i, _ in node.keys)]
-        case Distinct():
+        case logical.Distinct():
             return [frozenset(i for i, _ in node.columns)]
-        case Latest() | AtMostOne():
+        case logical.Latest() | logical.AtMostOne():
             return [frozenset(node.key)]
-        case Join():
+        case logical.Join():
             return list(_joined(node, catalog))
-        case SetOperation():
+        case logical.SetOperation():
             return [frozenset(i for i, _ in node.columns)] if SET_OPERATIONS[node.operation].is_distinct else []
-        case Arrival() | Expand() | Records():
+        case logical.Arrival() | logical.Expand() | logical.Records():
             return []
 
 
-def _renamed(key: Ids, node: Project) -> Iterator[Ids]:
+def _renamed(key: Ids, node: logical.Project) -> Iterator[Ids]:
     """A key in the columns of a projection; several if it shows a column twice, none if it leaves one out."""
     shown = [[i for i, e in node.outputs if e.is_column and e.columns[0] == column] for column in key]
     yield from (frozenset(chosen) for chosen in product(*shown))
 
 
-def _joined(node: Join, catalog: Catalog) -> Iterator[Ids]:
+def _joined(node: logical.Join, catalog: Catalog) -> Iterator[Ids]:
     left, right = _keys(node.left, catalog), _keys(node.right, catalog)
     if node.kind in ("semi", "anti"):
         yield from left

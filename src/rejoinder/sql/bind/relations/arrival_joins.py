@@ -13,34 +13,13 @@ from collections.abc import Callable
 from sqlglot import exp
 
 from rejoinder.errors import Unsupported
+from rejoinder.ir import logical
 from rejoinder.ir.identities import UnitRow
-from rejoinder.ir.logical import (
-    Aggregate,
-    Arrival,
-    ArrivalKind,
-    AtMostOne,
-    Current,
-    Distinct,
-    Enrich,
-    Expand,
-    Filter,
-    Join,
-    JoinKind,
-    Latest,
-    Node,
-    Predicate,
-    Project,
-    Records,
-    Scan,
-    Session,
-    SetOperation,
-    Validity,
-    WindowCalls,
-)
+from rejoinder.ir.logical import Node
 from rejoinder.plan.operations.set_operations import SET_OPERATIONS
 from rejoinder.sql.parse.clauses import text_of
 
-_KINDS: dict[JoinKind, ArrivalKind] = {
+_KINDS: dict[logical.JoinKind, logical.ArrivalKind] = {
     "inner": "inner",
     "left": "left",
     "full": "full",
@@ -60,8 +39,14 @@ def is_at_arrival(node: exp.Join) -> bool:
 
 
 def at_arrival(
-    left: Node, right: Node, predicates: tuple[Predicate, ...], kind: JoinKind, *, swapped: bool, node: exp.Join
-) -> Arrival:
+    left: Node,
+    right: Node,
+    predicates: tuple[logical.Predicate, ...],
+    kind: logical.JoinKind,
+    *,
+    swapped: bool,
+    node: exp.Join,
+) -> logical.Arrival:
     """Build the join. Raises `Unsupported` for kinds that are not supported."""
     arrival_kind = _KINDS.get(kind)
     if arrival_kind is None or swapped:
@@ -70,7 +55,7 @@ def at_arrival(
             detail=text_of(node),
             hint="use JOIN, LEFT, FULL, SEMI or ANTI JOIN: rows of the left side are looked up in the right side",
         )
-    return Arrival(left, right, predicates, arrival_kind)
+    return logical.Arrival(left, right, predicates, arrival_kind)
 
 
 def refuse_changing(side: Node, which: str, place: str, is_stream: Callable[[str], bool]) -> None:
@@ -87,33 +72,33 @@ def refuse_changing(side: Node, which: str, place: str, is_stream: Callable[[str
 def _changing(node: Node, is_stream: Callable[[str], bool]) -> str | None:
     """Return the part of a plan that is not append-only, for a message; None if all of it is."""
     match node:
-        case Scan(relation=UnitRow()):
+        case logical.Scan(relation=UnitRow()):
             return None
-        case Scan():
+        case logical.Scan():
             return None if is_stream(str(node.relation)) else f"`{node.relation}`"
-        case Filter() | Project() | Distinct() | Expand() | Enrich():
+        case logical.Filter() | logical.Project() | logical.Distinct() | logical.Expand() | logical.Enrich():
             return _changing(node.input, is_stream)
-        case Join() if node.kind in ("inner", "semi"):
+        case logical.Join() if node.kind in ("inner", "semi"):
             return _changing(node.left, is_stream) or _changing(node.right, is_stream)
-        case Join():
+        case logical.Join():
             return f"the {node.kind.upper()} JOIN"
-        case SetOperation():
+        case logical.SetOperation():
             if not SET_OPERATIONS[node.operation].is_append_only(input_is=True):
                 return node.operation
             return next((text for part in node.inputs if (text := _changing(part, is_stream)) is not None), None)
-        case Arrival() | Records():
+        case logical.Arrival() | logical.Records():
             return None
-        case Aggregate():
+        case logical.Aggregate():
             return "a GROUP BY"
-        case AtMostOne():
+        case logical.AtMostOne():
             return "a scalar subquery"
-        case Latest():
+        case logical.Latest():
             return "LATEST"
-        case Current():
+        case logical.Current():
             return "a filter by the current time"
-        case Session():
+        case logical.Session():
             return "a session"
-        case Validity():
+        case logical.Validity():
             return "a validity window"
-        case WindowCalls():
+        case logical.WindowCalls():
             return "a window function"

@@ -15,7 +15,11 @@ from tests.oracle.trees.tree_shrinking import shrunk
 
 FLOWS = 100 // TREES
 SHRINKING = 300.0
-NOT_SUPPORTED = {"NTH_VALUE over a frame to the end of the partition is not supported"}
+NOT_SUPPORTED = {
+    "NTH_VALUE over a frame to the end of the partition is not supported",
+    "a subquery that reads both sides of a FULL JOIN is not supported in its ON",
+}
+"""What the documentation says is not supported. The fixed trees meet at most one in a hundred."""
 
 
 @pytest.mark.parametrize("seed", seeds(FLOWS, times=20))

@@ -106,6 +106,8 @@ class Trees:
                 is_exact = exact and self.dice.chance(0.7)
                 values.append(self.dice.choice(exact) if is_exact else self.terms.value(family, inner))
         conditions = [self.terms.condition(inner)] if self.dice.chance(0.25) else []
+        if is_total and not any(column.node.text() in value.text() for column in aggregates for value in values):
+            values[0] = aggregates[0].node  # without an aggregate it is not a total, and can have many rows
         having: Node = listed(conditions, " AND ", prefix=" HAVING ")
         if grouping.is_by_set:
             # Over no rows Spark has no group () beside other sets, and DuckDB has one.

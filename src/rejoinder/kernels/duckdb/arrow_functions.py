@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from rejoinder.kernels.duckdb.duckdb_types import duckdb_type
-from rejoinder.kernels.duckdb.outside import checksums, edit_distance, real_numbers
+from rejoinder.kernels.duckdb.outside import checksums, edit_distance, real_numbers, row_hashes
 from rejoinder.kernels.sums import wide_decimals
 
 
@@ -36,5 +36,7 @@ ARROW_FUNCTIONS = (
     ArrowFunction(wide_decimals.FUNCTION, wide_decimals.calculate, wide_decimals.RESULT),
     ArrowFunction("arrow_crc32", checksums.crc32, pa.int64()),
     ArrowFunction("arrow_levenshtein", edit_distance.levenshtein, pa.int32()),
+    ArrowFunction("arrow_murmur3", row_hashes.murmur3, pa.int32()),
+    ArrowFunction("arrow_xxhash64", row_hashes.xxhash64, pa.int64()),
     *(ArrowFunction(name, function, pa.float64()) for name, function in real_numbers.FUNCTIONS.items()),
 )

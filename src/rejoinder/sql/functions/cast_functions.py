@@ -31,7 +31,7 @@ FUNCTIONS = (
         "cast(x AS INT)",
         "A value as another type, also `x::INT`; one that does not fit fails the row, with try_cast it is NULL.",
         "(CAST('12' AS INT) = 12) AND (TRY_CAST('a' AS INT) IS NULL)",
-        aliases=("try_cast", "to_timestamp(x)"),
+        aliases=("try_cast",),
         parsed=(exp.Cast, exp.TryCast),
         form=compile_cast,
     ),

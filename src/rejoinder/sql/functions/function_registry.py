@@ -16,6 +16,7 @@ from rejoinder.sql.functions.text import (
     letter_functions,
     patterns,
     regex_functions,
+    row_hashes,
     text_functions,
     word_functions,
 )
@@ -29,7 +30,7 @@ FAMILIES: dict[str, tuple[ScalarFunction, ...]] = {
     "Exponents and angles": real_functions.FUNCTIONS,
     "Bits": bit_functions.FUNCTIONS,
     "Text": (*text_functions.FUNCTIONS, *word_functions.FUNCTIONS, *letter_functions.FUNCTIONS),
-    "Bytes and digests": encodings.FUNCTIONS,
+    "Bytes and digests": (*encodings.FUNCTIONS, *row_hashes.FUNCTIONS),
     "Dates and times": (*time_functions.FUNCTIONS, *calendar_functions.FUNCTIONS, *datetime_patterns.FUNCTIONS),
     "Windows of time": windowing_functions.FUNCTIONS,
     "Arrays, maps and structs": (*nested_functions.FUNCTIONS, *array_functions.FUNCTIONS, *map_functions.FUNCTIONS),

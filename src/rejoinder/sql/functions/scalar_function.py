@@ -60,6 +60,8 @@ class ScalarFunction:
     """Whether its template calls a function of Arrow arrays (`arrow_functions`)."""
     form: NodeCompiler | None = None
     """Compiles a form of its own, instead of `arguments` and `result`."""
+    by_name: bool = False
+    """Whether the form also compiles a call that is read as it is written, besides the `parsed` classes."""
 
     @property
     def name(self) -> str:
@@ -82,7 +84,7 @@ class ScalarFunction:
     @property
     def is_called_by_name(self) -> bool:
         """Whether a call that sqlglot does not know by its name can be compiled."""
-        return self.form is None or not self.node_classes
+        return self.form is None or not self.node_classes or self.by_name
 
     def compile(self, compiler: Compiler, node: exp.Expr) -> Term:
         """Compile a call. Raises a `PlanningError`."""

@@ -71,6 +71,19 @@ def _has_class(name: str, build: Callable[..., Any]) -> bool:
     return name in _BY_CLASS or owner in _AGGREGATES
 
 
+def _with_format(build: Callable[..., Any], name: str) -> Callable[..., exp.Expr]:
+    """Read a call with a format as it is written: sqlglot would translate the format."""
+    needs_dialect = "dialect" in build.__code__.co_varnames
+
+    def read(parts: list[exp.Expr], dialect: Any) -> exp.Expr:
+        if len(parts) > 1:
+            return exp.Anonymous(this=name, expressions=parts)
+        node: exp.Expr = build(parts, dialect=dialect) if needs_dialect else build(parts)
+        return node
+
+    return read
+
+
 def _end_of_window(window: str, end: str) -> Callable[[list[exp.Expr]], exp.Expr]:
     """Rewrite `TUMBLE_START(ts, size)` as `WINDOW_START(TUMBLE(ts, size))`."""
 
@@ -126,6 +139,7 @@ class SparkSql(Spark):
         TERM: ClassVar[dict[TokenType, type[exp.Binary]]] = {**SparkParser.TERM, TokenType.DPIPE: exp.DPipe}
         FUNCTIONS: ClassVar[dict[str, Callable[..., Any]]] = {
             **{name: build for name, build in SparkParser.FUNCTIONS.items() if _has_class(name, build)},
+            **{name: _with_format(SparkParser.FUNCTIONS[name], name) for name in ("TO_DATE", "TO_TIMESTAMP")},
             "REGEXP": SparkParser.FUNCTIONS["RLIKE"],
             **{f"{name}_{end}": _end_of_window(name, end) for name in ("TUMBLE", "HOP") for end in ("START", "END")},
         }

@@ -10,7 +10,7 @@ import re
 
 from rejoinder.ir.expressions.nodes import Call
 from rejoinder.kernels.duckdb.duckdb_words import text_literal
-from rejoinder.kernels.duckdb.functions.templates import Rendering, failing
+from rejoinder.kernels.duckdb.functions.templates import Rendering, bound, failing
 
 _PIECES = re.compile(r"(?P<field>([A-Za-z])\2*)|'(?P<quoted>(?:[^'{}]|'')*)'|(?P<sign>[^A-Za-z'\[\]{}#])")
 _CODES = {
@@ -54,6 +54,60 @@ def names_year(pattern: str) -> bool:
     return any(piece["field"] and piece["field"][0] == "y" for piece in _PIECES.finditer(pattern))
 
 
+_READ = {
+    "yyyy": ("y", "[0-9]{4,4}"),
+    **{letter * 2: (name, "[0-9]{2,2}") for letter, name in zip("MdHms", "mdhns", strict=True)},
+    **{letter: (name, "[0-9]{1,2}") for letter, name in zip("MdHms", "mdhns", strict=True)},
+    **{"S" * digits: ("f", f"[0-9]{{1,{digits}}}") for digits in range(1, 7)},
+}
+"""The name and the regular expression of a field of a pattern by which a time is read."""
+
+
+def unreadable_piece(pattern: str) -> str:
+    """The first piece of a pattern by which a text cannot be read; empty if every piece is supported.
+
+    >>> unreadable_piece("dd.MM.yyyy HH:mm"), unreadable_piece("MMM yyyy"), unreadable_piece("Mdyyyy")
+    ('', 'MMM', 'M')
+    """
+    position, names = 0, set()
+    while position < len(pattern):
+        piece = _PIECES.match(pattern, position)
+        if piece is None:
+            return pattern[position]
+        position, field = piece.end(), piece["field"]
+        if field is None:
+            continue
+        follows = pattern[position : position + 1]
+        # a field of one letter takes all digits that follow
+        if field not in _READ or _READ[field][0] in names or (len(field) == 1 and follows.isalpha()):
+            return field
+        names.add(_READ[field][0])
+    return "" if names else pattern
+
+
+def _read_time(call: Call) -> str:
+    (pattern,) = call.operation.options
+    parts, names = [], []
+    for piece in _PIECES.finditer(str(pattern)):
+        if piece["field"]:
+            name, digits = _READ[piece["field"]]
+            names.append(name)
+            parts.append(f"({digits})")
+        else:
+            parts.append(re.escape(piece["sign"] or piece["quoted"].replace("''", "'") or "'"))
+    listed = ", ".join(f"'{name}'" for name in names)
+    found, with_found = bound(f"regexp_extract({{0}}, {text_literal('^' + ''.join(parts) + '$')}, [{listed}])")
+    defaults = {"y": "1970", "m": "1", "d": "1", "h": "0", "n": "0", "s": "0", "f": "0"}
+    texts = {name: f"{found}.{name}" if name in names else f"'{default}'" for name, default in defaults.items()}
+    day = " || '-' || ".join(texts[name] for name in "ymd")
+    clock = " || ':' || ".join(texts[name] for name in "hns")
+    # years start with 1, and DuckDB takes 24 for the midnight after the day
+    is_time = f"{found}.{names[0]} <> '' AND {texts['y']} <> '0000' AND {texts['h']} <> '24'"
+    read = f"TRY_CAST({day} || ' ' || {clock} || '.' || {texts['f']} AS TIMESTAMP)"
+    message = failing("the text is not a time by this pattern")
+    return with_found(f"CASE WHEN {{0}} IS NOT NULL THEN COALESCE(CASE WHEN {is_time} THEN {read} END, {message}) END")
+
+
 def _text(piece: re.Match[str]) -> str:
     if piece["field"]:
         return _FIELDS[piece["field"]]
@@ -72,4 +126,4 @@ def _date_format(call: Call) -> str:
     return f"CASE WHEN year({{0}}) NOT BETWEEN 1 AND 9999 THEN {message} ELSE {parts} END"
 
 
-RENDERINGS: dict[str, Rendering] = {"date_format": _date_format}
+RENDERINGS: dict[str, Rendering] = {"date_format": _date_format, "read_time": _read_time}

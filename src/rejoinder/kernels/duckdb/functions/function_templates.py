@@ -28,6 +28,7 @@ from rejoinder.kernels.duckdb.functions.text import (
     letter_functions,
     patterns,
     regex_functions,
+    row_hashes,
     text_functions,
     word_functions,
 )
@@ -44,6 +45,7 @@ RENDERINGS: dict[str, Rendering] = {
     **calendar_functions.RENDERINGS,
     **letter_functions.RENDERINGS,
     **regex_functions.RENDERINGS,
+    **row_hashes.RENDERINGS,
     **bit_functions.RENDERINGS,
     **datetime_patterns.RENDERINGS,
     **encodings.RENDERINGS,

@@ -115,6 +115,10 @@ def compile_sequence(compiler: Compiler, node: exp.Expr) -> Term:
 def compile_sort(compiler: Compiler, node: exp.Expr) -> Term:
     """Compile SORT_ARRAY with a literal order, and ARRAY_SORT without a comparison."""
     is_plain = node.name.lower() == "array_sort"
+    if is_plain and len(node.expressions) == 2:
+        raise refuse(
+            node, "array_sort with a comparison is not supported", "transform the elements into what is ordered"
+        )
     array, *order = arguments(node, 1) if is_plain else arguments(node, 1, 2)
     term = _plain_array(compiler, array, node)
     direction = compiler.compile(order[0]) if order else constant(True, spark_types.BOOLEAN)

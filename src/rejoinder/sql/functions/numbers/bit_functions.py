@@ -6,6 +6,7 @@ import pyarrow as pa
 from sqlglot import exp
 
 from rejoinder.sql.functions.logic import together
+from rejoinder.sql.functions.numbers.arithmetic import number_argument
 from rejoinder.sql.functions.scalar_function import NodeCompiler, ScalarFunction, arguments
 from rejoinder.sql.functions.text.text_functions import whole_argument
 from rejoinder.sql.types import spark_types
@@ -43,7 +44,7 @@ def _compile_shift(name: str) -> NodeCompiler:
 
     def compile_shift(compiler: Compiler, node: exp.Expr) -> Term:
         parts = arguments(node, 2) if isinstance(node, exp.Anonymous) else (node.this, node.expression)
-        value = _whole(compiler.compile(parts[0]), node)
+        value = number_argument(compiler, parts[0], node)
         value = value if value.type == spark_types.BIGINT else coerce(value, spark_types.INT, node)
         return call(name, value.type, value, whole_argument(compiler, parts[1], node), nulls="propagated")
 

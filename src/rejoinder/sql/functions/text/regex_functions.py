@@ -76,6 +76,8 @@ def _compile_search(name: str, kind: object) -> NodeCompiler:
 
 def compile_split(compiler: Compiler, node: exp.Expr) -> Term:
     """Compile SPLIT without a limit."""
+    if len(node.expressions) == 3:
+        raise refuse(node, "split with a limit is not supported", "use split_part, or regexp_extract")
     text, pattern = arguments(node, 2)
     _, searched, at_end = _searched(compiler, node, pattern)
     kind = spark_types.array_of(_TEXT)

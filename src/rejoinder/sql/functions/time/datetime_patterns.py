@@ -4,29 +4,94 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from rejoinder.kernels.duckdb.functions.datetime_patterns import names_year, unsupported_piece
+from rejoinder.kernels.duckdb.functions.datetime_patterns import names_year, unreadable_piece, unsupported_piece
 from rejoinder.sql.functions.scalar_function import ScalarFunction, arguments
-from rejoinder.sql.functions.time.time_functions import time_argument
+from rejoinder.sql.functions.time.time_functions import date_argument, time_argument
 from rejoinder.sql.types import spark_types
-from rejoinder.sql.types.terms import Compiler, Term, call, refuse
+from rejoinder.sql.types.casts import cast, coerce
+from rejoinder.sql.types.terms import Compiler, Term, call, only, refuse
+
+
+def _literal(compiler: Compiler, format_: exp.Expr, node: exp.Expr) -> str:
+    pattern = compiler.compile(format_)
+    if not pattern.literal or pattern.type != spark_types.STRING:
+        raise refuse(node, f"{node.name.lower()} takes a literal pattern only", "such as 'yyyy-MM-dd'")
+    return str(pattern.value)
+
+
+def _written(compiler: Compiler, format_: exp.Expr, node: exp.Expr) -> str:
+    """A literal pattern by which times can be written."""
+    pattern = _literal(compiler, format_, node)
+    piece = unsupported_piece(pattern)
+    if piece:
+        hint = "supported letters: y M L d D E H h m s S a q; quote text as in 'T'"
+        raise refuse(node, f"`{piece}` in the pattern '{pattern}' is not supported", hint)
+    return pattern
 
 
 def compile_date_format(compiler: Compiler, node: exp.Expr) -> Term:
     """Compile DATE_FORMAT with a literal pattern. Letters that depend on weeks, eras or zones are refused."""
     value, format_ = arguments(node, 2)
-    pattern = compiler.compile(format_)
-    if not pattern.literal or pattern.type != spark_types.STRING:
-        raise refuse(node, "date_format takes a literal pattern only", "as in date_format(ts, 'yyyy-MM-dd')")
-    piece = unsupported_piece(pattern.value)
-    if piece:
-        hint = "supported letters: y M L d D E H h m s S a q; quote text as in 'T'"
-        raise refuse(node, f"`{piece}` in the pattern '{pattern.value}' is not supported", hint)
+    pattern = _written(compiler, format_, node)
     time = time_argument(compiler, value, node)
-    name, options, can_fail = "date_format", (pattern.value,), names_year(pattern.value)
+    name, options, can_fail = "date_format", (pattern,), names_year(pattern)
     return call(name, spark_types.STRING, time, options=options, nulls="propagated", can_fail=can_fail)
 
 
+def compile_from_unixtime(compiler: Compiler, node: exp.Expr) -> Term:
+    """Compile FROM_UNIXTIME: seconds since 1970 as text."""
+    seconds, *format_ = arguments(node, 1, 2)
+    pattern = _written(compiler, format_[0], node) if format_ else "yyyy-MM-dd HH:mm:ss"
+    number = coerce(compiler.compile(seconds), spark_types.BIGINT, node)
+    time = call("timestamp_seconds", spark_types.TIMESTAMP, number, can_fail=True)
+    name, options, can_fail = "date_format", (pattern,), names_year(pattern)
+    return call(name, spark_types.STRING, time, options=options, nulls="propagated", can_fail=can_fail)
+
+
+def compile_to_date(compiler: Compiler, node: exp.Expr) -> Term:
+    """Compile TO_DATE: a cast, or a text read by a pattern."""
+    if not isinstance(node, exp.Anonymous):
+        only(node, "this", "safe")
+        return date_argument(compiler, node.this, node)
+    return cast(compile_to_timestamp(compiler, node), spark_types.DATE, node)
+
+
+def compile_to_timestamp(compiler: Compiler, node: exp.Expr) -> Term:
+    """Compile TO_TIMESTAMP of a text by a literal pattern; the pattern means nothing to a time."""
+    value, format_ = arguments(node, 2)
+    term = compiler.compile(value)
+    if spark_types.is_datetime(term.type):
+        return coerce(term, spark_types.TIMESTAMP, node)
+    pattern = _literal(compiler, format_, node)
+    piece = unreadable_piece(pattern)
+    if piece:
+        hint = "supported are yyyy M d H m s, single or double, and fractions S; each field once"
+        raise refuse(node, f"`{piece}` in the pattern '{pattern}' is not supported", hint)
+    text = coerce(term, spark_types.STRING, node)
+    return call("read_time", spark_types.TIMESTAMP, text, options=(pattern,), nulls="propagated", can_fail=True)
+
+
 FUNCTIONS = (
+    ScalarFunction(
+        "from_unixtime(n, pattern)",
+        "The time `n` seconds after 1970 as text, by a pattern or as `yyyy-MM-dd HH:mm:ss`.",
+        "from_unixtime(60) = '1970-01-01 00:01:00'",
+        form=compile_from_unixtime,
+    ),
+    ScalarFunction(
+        "to_date(x, pattern)",
+        "The date of a text or a time, like CAST(x AS DATE), or read by a literal pattern.",
+        "to_date('29.02.2024', 'dd.MM.yyyy') = DATE '2024-02-29'",
+        parsed=exp.TsOrDsToDate,
+        by_name=True,
+        form=compile_to_date,
+    ),
+    ScalarFunction(
+        "to_timestamp(x, pattern)",
+        "The time of a text, like CAST(x AS TIMESTAMP), or read by a literal pattern.",
+        "to_timestamp('29.02.2024 10:11', 'dd.MM.yyyy HH:mm') = TIMESTAMP '2024-02-29 10:11:00'",
+        form=compile_to_timestamp,
+    ),
     ScalarFunction(
         "date_format(time, pattern)",
         "The time as text by a literal pattern, such as `yyyy-MM-dd HH:mm`.",

@@ -191,12 +191,6 @@ def compile_timestamp_diff(compiler: Compiler, node: exp.Expr) -> Term:
     return call("timestampdiff", spark_types.BIGINT, start, end, options=(MICROS[unit],), can_fail=True)
 
 
-def compile_to_date(compiler: Compiler, node: exp.Expr) -> Term:
-    """Compile TO_DATE without a format, which is a cast."""
-    only(node, "this", "safe")
-    return date_argument(compiler, node.this, node)
-
-
 def compile_unix_timestamp(compiler: Compiler, node: exp.Expr) -> Term:
     """Compile UNIX_TIMESTAMP of a time; of a string it would need a format."""
     only(node, "this", "format")
@@ -282,13 +276,6 @@ FUNCTIONS = (
         "unix_timestamp(TIMESTAMP '1970-01-01 00:01:00') = 60",
         parsed=exp.StrToUnix,
         form=compile_unix_timestamp,
-    ),
-    ScalarFunction(
-        "to_date(x)",
-        "The date of a text or a time, like CAST(x AS DATE).",
-        "to_date('2024-02-29') = DATE '2024-02-29'",
-        parsed=exp.TsOrDsToDate,
-        form=compile_to_date,
     ),
     ScalarFunction(
         "date_trunc('day', time)",

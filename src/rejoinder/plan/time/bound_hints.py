@@ -34,7 +34,9 @@ def missing_edit(
     if rows == changes:
         if read[0] is not None:
             return f"add conditions that bound an event time of `{rows}` both ways, by columns with a WATERMARK"
-        return "GROUP BY a window of an event time, such as TUMBLE(ts, INTERVAL 1 HOUR)"
+        texts = (made.operation.certificate for made in derived.values() if rows in (made.id, made.input))
+        edits = [text.edit for text in texts if text is not None]
+        return edits[0] if edits else "GROUP BY a window of an event time, such as TUMBLE(ts, INTERVAL 1 HOUR)"
     if any(derived[relation].operation.versions is not None for relation in (rows, changes) if relation in derived):
         return "emit rows by their own time: EMIT WHEN WATERMARK PAST o.ts"
     times = [_times(source) for source in read if source is not None]

@@ -22,11 +22,12 @@ from rejoinder.ir.window_calls import SortColumn, WindowCall
 from rejoinder.sql.bind.groups.distinct_aggregates import aggregate_of
 from rejoinder.sql.bind.predicates import bind_condition
 from rejoinder.sql.bind.scope import Column, Scope
+from rejoinder.sql.bind.time_bounds import equal_bounds
 from rejoinder.sql.bind.windows.window_frames import frame_of
 from rejoinder.sql.bind.windows.window_functions import WindowBinder
 from rejoinder.sql.bind.windows.window_syntax import windows_in
 from rejoinder.sql.functions.aggregates.aggregate_function import Primitive
-from rejoinder.sql.functions.expression_compiler import compile_expression, output_name
+from rejoinder.sql.functions.expression_compiler import compile_expression, compile_window, output_name
 from rejoinder.sql.functions.time.windows import ColumnBounds
 from rejoinder.sql.parse.clauses import marked_name, text_of
 from rejoinder.sql.types import spark_types
@@ -134,7 +135,7 @@ class SelectWindows:
         return exp.column(exp.to_identifier(self.results[text][0], quoted=True))
 
     def _bound(self, window: exp.Window) -> Expression:
-        partition = [compile_expression(part, self.rows) for part in window.args.get("partition_by") or []]
+        partition = [e for part in window.args.get("partition_by") or [] for e in self._partition(part)]
         order = window.args.get("order")
         listed = [] if order is None else order.expressions
         sorted_by = [compile_expression(part.this, self.rows) for part in listed]
@@ -147,6 +148,17 @@ class SelectWindows:
         spec = _Order(tuple(dict.fromkeys(self.input(e) for e in partition)), columns)
         bounds = frame_of(window, [e.type for e in sorted_by])
         return WindowBinder(window, self.rows, bounds, bool(columns), _Calls(self, spec)).bind()
+
+    def _partition(self, part: exp.Expr) -> list[Expression]:
+        """An expression of PARTITION BY. A window is told apart by its ends: these are times, by which rows are final.
+
+        A window that is a column stays beside them: it is likely to be selected, and expires with its partition.
+        """
+        window = compile_window(part, self.rows)
+        if window is None:
+            return [compile_expression(part, self.rows)]
+        ends = [window.start] if window.size is not None else [window.start, window.end]
+        return [*ends, compile_expression(part, self.rows)] if isinstance(part, exp.Column) else ends
 
     # -- the plan -----------------------------------------------------------------------------------------------------
 
@@ -234,7 +246,8 @@ def no_windows(node: exp.Select) -> InvalidSql:
 
 
 def _same(ours: Expression, theirs: Expression) -> Predicate:
-    return Predicate(Expression(compared(ours.node, NULL_SAFE, theirs.node)), equality=(ours, theirs), null_safe=True)
+    both = Expression(compared(ours.node, NULL_SAFE, theirs.node))
+    return Predicate(both, equality=(ours, theirs), bounds=equal_bounds(ours, theirs), null_safe=True)
 
 
 def _check_comparable(expression: Expression, window: exp.Window) -> None:

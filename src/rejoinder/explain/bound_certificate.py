@@ -34,6 +34,9 @@ from rejoinder.watermarks.formula import Formula, Watermark, value_of
 class _AsIfOnTime(Frontiers):
     """The frontiers that a view would have if late rows were left out."""
 
+    def _is_read_on_time(self, relation: RelationId) -> bool:
+        return source_of(relation) in self.sources
+
     def _found(self, relation: RelationId, name: str) -> Formula | None:
         source = self.sources.get(source_of(relation))
         if source is None or source.relation != relation:

@@ -67,8 +67,11 @@ class Frontiers:
         if relation not in self._reading:
             made = self.derived.get(relation)
             inputs = [] if made is None else [each.relation for block in made.blocks for each in block.inputs]
-            self._reading[relation] = is_on_time(relation) or any(map(self._reads_times, inputs))
+            self._reading[relation] = self._is_read_on_time(relation) or any(map(self._reads_times, inputs))
         return self._reading[relation]
+
+    def _is_read_on_time(self, relation: RelationId) -> bool:
+        return is_on_time(relation)
 
     def _found(self, relation: RelationId, name: str) -> Formula | None:
         if is_on_time(relation):

@@ -64,6 +64,10 @@ std(i); stddev(f); stddev_samp(i8); stddev_pop(p); variance(DISTINCT i8); covar_
 kurtosis(i); skewness(l); kurtosis(p); skewness(f); var_pop(i) FILTER (WHERE b)
 regr_slope(i, l) FILTER (WHERE b); stddev(DISTINCT i)
 bit_and(i8); bit_or(i); bit_xor(l); bit_and(i) FILTER (WHERE b); bit_xor(DISTINCT i8); bit_and(-i)
+percentile(i, 0.3); percentile(d, 0.5); median(i8); median(p); percentile(DISTINCT i8, 0.5); median(l) FILTER (WHERE b)
+percentile_cont(0.25) WITHIN GROUP (ORDER BY i DESC); percentile_disc(0.5) WITHIN GROUP (ORDER BY l); median(wide)
+approx_percentile(i, 0.5); percentile_approx(l, 0.25); approx_count_distinct(s); any(b); min_by(i, l); min_by(s, i)
+min_by(l, d); max_by(i8, i) FILTER (WHERE b); percentile_disc(1) WITHIN GROUP (ORDER BY p DESC); max_by(dt, l)
 bool_and(b); bool_or(b); every(b); some(b); count_if(b); count_if(i > 0); bool_and(i > 0)
 count(*) FILTER (WHERE i > 0); sum(p) FILTER (WHERE b); count(DISTINCT s) FILTER (WHERE i > 0); avg(i) FILTER (WHERE b)
 sum(i) + 1; sum(i) / count(*); sum(p) / count(p); avg(p) + 1; max(l) - min(l); CAST(avg(i) AS INT); -sum(i)
@@ -98,6 +102,12 @@ QUERIES = (
     "SELECT sum(a.i), count(DISTINCT b.s) FROM r a JOIN r b ON a.g = b.g",
     "SELECT a.g, max(b.i) FROM r a LEFT JOIN r b ON a.i = b.l GROUP BY a.g",
     "SELECT any_value(g) FROM r WHERE g = 1 GROUP BY g",
+    "SELECT g, percentile(i, array(0.25, 0.5, 1)) AS q FROM r GROUP BY g",
+    "SELECT g, sort_array(collect_list(i)) AS l, sort_array(collect_set(s)) AS t FROM r GROUP BY g",
+    "SELECT g, listagg(s, '-') WITHIN GROUP (ORDER BY s) AS l, listagg(DISTINCT i8) WITHIN GROUP (ORDER BY i8) AS t "
+    "FROM r GROUP BY g",
+    "SELECT g, mode(i8, true) AS m, mode() WITHIN GROUP (ORDER BY i8 DESC) AS n FROM r GROUP BY g",
+    "SELECT g, median(i) OVER (PARTITION BY g) AS m, stddev(i) OVER (PARTITION BY g) AS d FROM r",
 )
 WRONG = (
     "SELECT g, i FROM r GROUP BY g",
@@ -114,6 +124,10 @@ WRONG = (
     "SELECT bool_and(i) FROM r",
     "SELECT bit_and(d) FROM r",
     "SELECT corr(i) FROM r",
+    "SELECT percentile(i, 1.5) FROM r",
+    "SELECT percentile(i, l) FROM r",
+    "SELECT median(b) FROM r",
+    "SELECT percentile_cont(0.5) FROM r",
     "SELECT var_pop(dt) FROM r",
     "SELECT covar_pop(i, b) FROM r",
     "SELECT g FROM r GROUP BY g HAVING i > 1",

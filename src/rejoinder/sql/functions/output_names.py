@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 
 from sqlglot import exp
@@ -28,6 +29,15 @@ _OPERATORS: dict[type[exp.Expr], str] = {
     exp.NullSafeEQ: "<=>",
     exp.And: "AND",
     exp.Or: "OR",
+}
+
+_PLAIN_NUMBER = re.compile(r"\d+|(0|[1-9]\d*)\.\d+")
+_DEFAULTS: dict[str, tuple[str, ...]] = {
+    "percentile": ("", "", "1"),
+    "approx_percentile": ("", "", "10000"),
+    "percentile_approx": ("", "", "10000"),
+    "listagg": ("", "NULL"),
+    "string_agg": ("", "NULL"),
 }
 
 
@@ -99,9 +109,11 @@ def _generated(node: exp.Expr) -> str | None:
         # A field of a struct and a column with a qualifier look alike, and Spark writes them differently.
         return None if node.table else node.name
     if isinstance(node, exp.Literal):
-        return node.this if node.is_string or node.this.isdigit() else None
+        return node.this if node.is_string or _PLAIN_NUMBER.fullmatch(node.this) else None
     if isinstance(node, exp.Boolean | exp.Null):
         return "NULL" if isinstance(node, exp.Null) else str(node.this).lower()
+    if isinstance(node, exp.WithinGroup):
+        return _generated_within_group(node)
     if isinstance(node, exp.Filter):
         parts = _generated(node.this), _generated(node.expression.this)
         return None if None in parts else f"{parts[0]} FILTER (WHERE {parts[1]})"
@@ -109,6 +121,7 @@ def _generated(node: exp.Expr) -> str | None:
     if aggregate is not None:
         # Spark keeps the alias that was written
         name = node.name.lower() if isinstance(node, exp.Anonymous) else aggregate.name
+        name = "any" if isinstance(node, exp.Any) else name
         return _generated_aggregate(name, node)
     if isinstance(node, exp.Grouping | exp.GroupingId):
         arguments = [_generated(part) for part in node.expressions]
@@ -157,8 +170,26 @@ def _generated_aggregate(name: str, node: exp.Expr) -> str | None:
         return "count(1)"
     listed = argument_nodes(node)
     distinct = isinstance(listed[0], exp.Distinct)
-    parts = [_generated(part) for part in (listed[0].expressions if distinct else listed)]
+    if isinstance(listed[-1], exp.Order):
+        return None
+    if distinct:
+        listed = [*listed[0].expressions, *listed[1:]]
+    parts = [_generated(part) for part in listed]
+    name = "collect_list" if name == "array_agg" else name
+    if len(parts) < len(_DEFAULTS.get(name, ())):  # Spark writes arguments that were left out
+        parts += _DEFAULTS[name][len(parts) :]
     return None if None in parts else f"{name}({'DISTINCT ' if distinct else ''}{', '.join(map(str, parts))})"
+
+
+def _generated_within_group(node: exp.WithinGroup) -> str | None:
+    """The name of a percentile. Spark's names of others depend on the order in ways of their own."""
+    inner, order = node.this, node.expression.expressions
+    name = inner.name.lower() if isinstance(inner, exp.Anonymous) else ""
+    if name not in ("percentile_cont", "percentile_disc") or len(order) != 1:
+        return None
+    direction = " DESC" if order[0].args.get("desc") else ""
+    parts = [*(_generated(part) for part in inner.expressions), _generated(order[0].this)]
+    return None if None in parts else f"{name}({parts[0]}) WITHIN GROUP (ORDER BY {parts[1]}{direction})"
 
 
 def _generated_case(node: exp.Case) -> str | None:

@@ -79,7 +79,7 @@ REFUSED = (
     RefusedFunctions(
         _names(
             """
-            approx_percentile count_min_sketch histogram_numeric percentile_approx
+            count_min_sketch histogram_numeric
             hll_sketch_agg hll_sketch_estimate hll_union hll_union_agg
             kll_merge_agg_bigint kll_merge_agg_double kll_merge_agg_float
             kll_sketch_agg_bigint kll_sketch_agg_double kll_sketch_agg_float

@@ -44,7 +44,12 @@ _AGGREGATES = (
     *(exp.CumeDist, exp.DenseRank, exp.PercentRank, exp.Rank, exp.Grouping, exp.GroupingId),
 )
 """Aggregates and window functions that are bound from sqlglot's classes."""
-_BY_NAME = ("CHAR", "CHR", "DECODE", "GROUP_CONCAT", "INITCAP", "LISTAGG", "OVERLAY", "STRING_AGG")
+_BY_NAME = frozenset(
+    (
+        *("CHAR", "CHR", "DECODE", "GROUP_CONCAT", "INITCAP", "LISTAGG", "MAX_BY", "MIN_BY", "OVERLAY"),
+        *("APPROX_PERCENTILE", "PERCENTILE", "PERCENTILE_APPROX", "STRING_AGG"),
+    )
+)
 """Functions that sqlglot parses in a way of its own, which is not Spark's."""
 _AFTER_TABLE = (TokenType.L_PAREN, TokenType.VAR, TokenType.IDENTIFIER)
 

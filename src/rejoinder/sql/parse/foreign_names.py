@@ -4,17 +4,16 @@ from __future__ import annotations
 
 _LAST = "LATEST(TABLE name, DESCRIPTOR(key), DESCRIPTOR(time)) in FROM gives the last row of each key"
 _SESSIONS = "write SESSION(time, gap).start and SESSION(time, gap).end, and GROUP BY SESSION(time, gap)"
-_LISTS = "lists of values are not supported; keep the rows, or use COUNT, MIN and MAX"
 _COUNTS = "COUNT(DISTINCT x) is exact"
 _FUNCTIONS: dict[str, str] = {
-    **dict.fromkeys(("latest_by_offset", "last", "last_value", "max_by", "arg_max", "argmax"), _LAST),
+    **dict.fromkeys(("latest_by_offset", "arg_max", "argmax"), _LAST),
     **dict.fromkeys(
-        ("earliest_by_offset", "first", "first_value", "min_by", "arg_min", "argmin"),
-        "MIN(time) finds the first time of a group; join the relation with it to get the row",
+        ("earliest_by_offset", "arg_min", "argmin"),
+        "MIN_BY(x, time) is the value with the first time of a group",
     ),
     **dict.fromkeys(("session_start", "session_end"), _SESSIONS),
-    **dict.fromkeys(("collect_list", "collect_set", "array_agg", "listagg", "string_agg", "group_concat"), _LISTS),
-    **dict.fromkeys(("count_distinct", "approx_count_distinct", "approx_distinct"), _COUNTS),
+    "group_concat": "LISTAGG(x, ',')",
+    **dict.fromkeys(("count_distinct", "approx_distinct"), _COUNTS),
     **dict.fromkeys(("topk", "topkdistinct"), "top-k is not supported; MAX(x) gives the largest"),
     **dict.fromkeys(("date_bin", "time_bucket"), "TUMBLE(time, INTERVAL 5 MINUTES).start"),
     **dict.fromkeys(("tumble_rowtime", "hop_rowtime"), "WINDOW_END(TUMBLE(time, size)), or the time column itself"),

@@ -61,8 +61,6 @@ def test_another_watermark_expression_is_answered_with_our_spelling(expression: 
         ("SELECT a.k FROM s a JOIN s b WITHIN (1 HOUR, 2 HOURS) ON a.k = b.k", "BETWEEN l.ts - INTERVAL 1 HOUR"),
         ("SELECT k, LATEST_BY_OFFSET(n) AS n FROM s GROUP BY k", "LATEST(TABLE name"),
         ("SELECT k, COUNT_DISTINCT(n) AS n FROM s GROUP BY k", "COUNT(DISTINCT x)"),
-        ("SELECT k, COLLECT_LIST(n) AS n FROM s GROUP BY k", "lists of values"),
-        ("SELECT k, max_by(n, ts) AS n FROM s GROUP BY k", "LATEST(TABLE name"),
         ("SELECT k FROM s PARTITION BY n", "join keys"),
         ("SELECT * FROM s MATCH_RECOGNIZE (PARTITION BY k PATTERN (A B))", "join the stream with itself"),
         ("SELECT k, SESSION_START(ts, INTERVAL 5 MINUTES) AS s FROM s GROUP BY k", "SESSION(time, gap).start"),

@@ -10,7 +10,7 @@ from sqlglot import exp
 from rejoinder.errors import InvalidSql
 from rejoinder.ir.expressions.expression import Expression
 from rejoinder.sql.bind.windows.window_syntax import operands
-from rejoinder.sql.functions.aggregates.aggregate_function import AggregateCall, AggregateFunction, Primitive
+from rejoinder.sql.functions.aggregates.aggregate_function import AggregateCall, AggregateFunction, Primitive, SortedBy
 from rejoinder.sql.functions.aggregates.aggregate_registry import AGGREGATES, aggregate_of, argument_nodes
 from rejoinder.sql.functions.expression_compiler import Scope, compile_expression
 from rejoinder.sql.parse.clauses import text_of
@@ -18,7 +18,8 @@ from rejoinder.sql.parse.foreign_names import foreign_function
 from rejoinder.sql.types import spark_types
 from rejoinder.sql.types.terms import mismatch, refuse
 
-_WRAPPERS = (exp.Filter, exp.IgnoreNulls, exp.RespectNulls)
+_WRAPPERS = (exp.Filter, exp.IgnoreNulls, exp.RespectNulls, exp.WithinGroup)
+_ONE_VALUE = (exp.AnyValue, exp.First, exp.FirstValue, exp.Last, exp.LastValue)
 
 
 @dataclass(frozen=True)
@@ -30,13 +31,16 @@ class Aggregated:
     arguments: tuple[exp.Expr, ...]
     is_distinct: bool
     condition: exp.Expr | None
+    order: tuple[exp.Expr, ...] = ()
 
 
 def is_aggregate(node: exp.Expr) -> bool:
     """Return whether a node is a call of an aggregate function, supported or not."""
     if isinstance(node, _WRAPPERS):
         return is_aggregate(node.this)
-    return isinstance(node, exp.AggFunc) or (isinstance(node, exp.Anonymous) and aggregate_of(node) is not None)
+    return isinstance(node, exp.AggFunc) or (
+        isinstance(node, exp.Anonymous | exp.Any) and aggregate_of(node) is not None
+    )
 
 
 def aggregates_in(node: exp.Expr) -> Iterator[exp.Expr]:
@@ -59,10 +63,13 @@ def aggregates_in(node: exp.Expr) -> Iterator[exp.Expr]:
 def read_call(node: exp.Expr) -> Aggregated:
     """Take a call apart. Raises `Unsupported` for a function or a form that is not supported."""
     inner, condition = node, None
+    order: list[exp.Expr] = []
     while isinstance(inner, _WRAPPERS):
         if isinstance(inner, exp.Filter):
             condition = inner.expression.this
-        elif not isinstance(inner.this, exp.AnyValue):
+        elif isinstance(inner, exp.WithinGroup):
+            order = list(inner.expression.expressions)
+        elif not isinstance(inner.this, _ONE_VALUE):
             raise refuse(node, "IGNORE NULLS is not supported here", "remove it: aggregates ignore NULL")
         inner = inner.this
     function = aggregate_of(inner)
@@ -72,10 +79,14 @@ def read_call(node: exp.Expr) -> Aggregated:
         hint = foreign_function(name) or f"{', '.join(names)} and {last} are"
         raise refuse(node, f"the aggregate `{name}` is not supported", hint)
     values = argument_nodes(inner)
+    if values and isinstance(values[-1], exp.Order):  # f(x ORDER BY y)
+        order, values = list(values[-1].expressions), [*values[:-1], values[-1].this]
+    if order and not function.takes_order:
+        raise refuse(node, f"`{function.name}` takes no ORDER BY", f"write {function.signature}")
     is_distinct = bool(values) and isinstance(values[0], exp.Distinct)
     if is_distinct:
-        values = list(values[0].expressions)
-    for part in (*values, *([] if condition is None else [condition])):
+        values = [*values[0].expressions, *values[1:]]
+    for part in (*values, *(each.this for each in order), *([] if condition is None else [condition])):
         for nested in aggregates_in(part):
             raise InvalidSql(
                 f"`{text_of(nested)}` is an aggregate inside an aggregate",
@@ -85,11 +96,12 @@ def read_call(node: exp.Expr) -> Aggregated:
     is_star = any(part.is_star for part in values)
     if is_star and (function.arguments or is_distinct or not isinstance(values[0], exp.Star) or len(values) > 1):
         raise refuse(node, f"`{text_of(node)}` is not supported", "name the columns, or write COUNT(*)")
-    if len(values) != function.arguments and (function.arguments is not None or not values):
-        wanted = "one argument" if function.arguments in (None, 1) else f"{function.arguments} arguments"
+    if len(values) not in function.counts and (function.arguments is not None or not values):
+        counts = " or ".join(map(str, function.counts))
+        wanted = "one argument" if function.arguments in (None, 1) else f"{counts} arguments"
         hint = "write COUNT(*)" if function.arguments is None else f"write {function.signature}"
         raise InvalidSql(f"`{function.name}` takes {wanted}, not {len(values)}", detail=text_of(node), hint=hint)
-    return Aggregated(node, function, tuple(values), is_distinct, condition)
+    return Aggregated(node, function, tuple(values), is_distinct, condition, tuple(order))
 
 
 def bind_call(call: Aggregated, scope: Scope, named: Callable[[Primitive], str]) -> Expression:
@@ -97,7 +109,11 @@ def bind_call(call: Aggregated, scope: Scope, named: Callable[[Primitive], str])
     condition = None if call.condition is None else _condition(call.condition, scope)
     arguments = tuple(compile_expression(node, scope) for node in call.arguments if not node.is_star)
     name = call.function.name
-    return call.function.bind(AggregateCall(call.node, name, arguments, call.is_distinct, condition, named))
+    order = tuple(
+        SortedBy(compile_expression(each.this, scope), bool(each.args.get("desc")), bool(each.args.get("nulls_first")))
+        for each in call.order
+    )
+    return call.function.bind(AggregateCall(call.node, name, arguments, call.is_distinct, condition, named, order))
 
 
 def _condition(node: exp.Expr, scope: Scope) -> Expression:

@@ -27,6 +27,28 @@ from rejoinder.sql.types.terms import mismatch
 
 
 @dataclass(frozen=True)
+class SortedBy:
+    """An expression by which values are ordered."""
+
+    value: Expression
+    descending: bool = False
+    nulls_first: bool = False
+
+
+@dataclass(frozen=True)
+class CountedValues:
+    """Values of a group in order, of which equal ones are counted."""
+
+    order: tuple[SortedBy, ...]
+    """All that is read, and the order."""
+    present: Expression
+    """Values of rows on which this is NULL do not count."""
+    is_distinct: bool = False
+    """Whether equal values count once."""
+    most_frequent_first: bool = False
+
+
+@dataclass(frozen=True)
 class Primitive:
     """A call of the plan; with `distinct`, over each different combination of these expressions once."""
 
@@ -34,11 +56,14 @@ class Primitive:
     distinct: tuple[Expression, ...] = ()
     over: Callable[[Sequence[Expression]], Expression] | None = field(default=None, compare=False)
     """Makes the argument of the call from the columns of the distinct expressions, if it is not one of them."""
+    counted: CountedValues | None = None
+    """The values that a call needs in order; its argument is one of the expressions there, or None for their number."""
 
     @property
     def arguments(self) -> list[Expression]:
         """All that is read."""
-        return [e for e in (self.call.argument, *self.distinct) if e is not None]
+        ordered = [] if self.counted is None else [each.value for each in self.counted.order]
+        return [e for e in (self.call.argument, *self.distinct, *ordered) if e is not None]
 
 
 @dataclass(frozen=True)
@@ -53,6 +78,8 @@ class AggregateCall:
     """The condition of FILTER."""
     named: Callable[[Primitive], str]
     """Adds a primitive to the plan, and returns the column of its values."""
+    order: tuple[SortedBy, ...] = ()
+    """ORDER BY among the arguments, or WITHIN GROUP."""
 
     def primitive(self, function: Function, argument: Expression, kind: pa.DataType) -> Expression:
         """The value of a primitive over the rows that FILTER keeps, with DISTINCT over different values only."""
@@ -86,8 +113,17 @@ class AggregateFunction:
     parsed: type[exp.Expr] | None = None
     """The class that sqlglot parses a call to; None for a function that it does not know."""
     aliases: tuple[str, ...] = ()
-    arguments: int | None = 1
-    """How many arguments there are; None: one or more, or `*`."""
+    arguments: int | tuple[int, ...] | None = 1
+    """How many arguments there are, or may be; None: one or more, or `*`."""
+    takes_order: bool = False
+    """Whether ORDER BY may be written: among the arguments, or WITHIN GROUP."""
+
+    @property
+    def counts(self) -> tuple[int, ...]:
+        """The numbers of arguments that it takes; none if there may be any number."""
+        if self.arguments is None:
+            return ()
+        return self.arguments if isinstance(self.arguments, tuple) else (self.arguments,)
 
     @property
     def name(self) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 import pyarrow as pa
 from sqlglot import exp
@@ -52,6 +53,11 @@ def _count(aggregate: AggregateCall) -> Expression:
         return aggregate.value(Primitive(Call("count", nullable[0], spark_types.BIGINT)))
     conditions = [] if aggregate.condition is None else [aggregate.condition]
     return _count_where(aggregate, [*conditions, _all_present(nullable)] if nullable else conditions)
+
+
+def _count_distinct(aggregate: AggregateCall) -> Expression:
+    """Count exactly, which is a legal answer for any accuracy."""
+    return _count(replace(aggregate, arguments=aggregate.arguments[:1], is_distinct=True))
 
 
 def _regression_count(aggregate: AggregateCall) -> Expression:
@@ -144,6 +150,9 @@ def _present(condition: Expression) -> Expression:
     return Expression(operators.when(condition.node, Literal(True, spark_types.BOOLEAN)), condition.text)
 
 
+_SMALLEST = "The smallest value that is not NULL: rows of a group have no order of their own."
+_LARGEST = "The largest value: rows of a group have no order of their own."
+
 AGGREGATES: tuple[AggregateFunction, ...] = (
     AggregateFunction(
         "any_value(x)", "The smallest value that is not NULL.", "any_value(x) = 1", _extreme("min"), parsed=exp.AnyValue
@@ -168,7 +177,7 @@ AGGREGATES: tuple[AggregateFunction, ...] = (
         "bool_or(x > 1)",
         _truth("max"),
         parsed=exp.LogicalOr,
-        aliases=("some",),
+        aliases=("any", "some"),
     ),
     AggregateFunction(
         "count(x)",
@@ -184,6 +193,17 @@ AGGREGATES: tuple[AggregateFunction, ...] = (
         "count_if(x > 1) = 1",
         _count_if,
         parsed=exp.CountIf,
+    ),
+    AggregateFunction("first(x)", _SMALLEST, "first(x) = 1", _extreme("min"), parsed=exp.First),
+    AggregateFunction("first_value(x)", _SMALLEST, "first_value(x) = 1", _extreme("min"), parsed=exp.FirstValue),
+    AggregateFunction("last(x)", _LARGEST, "last(x) = 2", _extreme("max"), parsed=exp.Last),
+    AggregateFunction("last_value(x)", _LARGEST, "last_value(x) = 2", _extreme("max"), parsed=exp.LastValue),
+    AggregateFunction(
+        "approx_count_distinct(x)",
+        "The exact number of different values.",
+        "approx_count_distinct(x) = 2",
+        _count_distinct,
+        arguments=(1, 2),
     ),
     AggregateFunction("max(x)", "The largest value.", "max(x) = 2", _extreme("max"), parsed=exp.Max),
     AggregateFunction("min(x)", "The smallest value.", "min(x) = 1", _extreme("min"), parsed=exp.Min),

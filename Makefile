@@ -33,7 +33,7 @@ GROUPED := --dist loadgroup --no-loadscope-reorder
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help venv demo release-check check test test-local test-spark test-deep test-fast format lock bench bench-epochs bench-state bench-planning bench-operators bench-windows bench-tpch soak clean need-python need-java
+.PHONY: help venv demo release-check check test test-local test-spark test-deep test-fast format lock bench bench-nexmark bench-epochs bench-state bench-planning bench-operators bench-windows bench-tpch soak clean need-python need-java
 
 help: ## List the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -83,6 +83,10 @@ functions: $(INSTALLED) ## List the functions of Spark: which are supported, ref
 bench: need-java $(INSTALLED) $(foreach peer,$(filter pathway flink,$(ENGINES)),.venv-$(peer)/.installed) ## Compare with other engines; WORKLOADS, ENGINES and N choose
 	WORKLOADS="$(WORKLOADS)" ENGINES="$(ENGINES)" N="$(N)" PATHWAY_PYTHON="$(CURDIR)/$(PATHWAY_VENV)/bin/python" \
 		FLINK_PYTHON="$(CURDIR)/$(FLINK_VENV)/bin/python" $(BIN)/python -m benchmarks
+
+bench-nexmark: ## Compare Nexmark's queries with Flink, N events (2,000,000)
+	@$(MAKE) --no-print-directory bench WORKLOADS="N3 N4 N5 N7 N8 N9 N11 N18 N19 N20" ENGINES="rejoinder flink" \
+		N="$(if $(filter command line environment,$(origin N)),$(N),2000000)"
 
 bench-epochs: need-java $(INSTALLED) ## Measure small epochs, large against small state, a second view
 	$(BIN)/python -m benchmarks.epochs

@@ -17,10 +17,11 @@ from rich.table import Table
 
 from benchmarks import run, targets
 from benchmarks.generate import generate
-from benchmarks.truth import Truth, truths
+from benchmarks.nexmark.workloads import WORKLOADS as NEXMARK
+from benchmarks.truth import Truth, inputs, truths
 
 ENGINES = ("rejoinder", "spark", "pathway", "flink", "kafka-streams")
-RUNNABLE = ("W1", "W1L", "W2", "W2L", "W2F", "W3", "W4")
+RUNNABLE = ("W1", "W1L", "W2", "W2L", "W2F", "W3", "W4", *NEXMARK)
 WARM_N = 1000
 
 
@@ -56,8 +57,8 @@ def contest(options: argparse.Namespace, console: Console) -> list[dict[str, Any
     results = []
     for workload in options.workloads:
         with console.status(f"{workload}: input for n = {options.n:,} and its truth"):
-            inputs = workload[:2]  # W1L, W2L and W2F ask other questions of the same rows
-            folder, warm = generate(inputs, options.n, data), generate(inputs, WARM_N, data)
+            rows = inputs(workload)
+            folder, warm = generate(rows, options.n, data), generate(rows, WARM_N, data)
             truth = truths(folder)
         for engine in options.engines:
             for who in run.contestants(engine, workload):

@@ -6,6 +6,7 @@
 | W2 | left n/2, right n/2 events over n/4 keys, one in ten a delete | equal keys, with retractions |
 | W3 | customer 0.03 n, orders 0.3 n, lineitem 1.2 n, shuffled | three-way on two keys |
 | W4 | orders n, rates n/10 versions of 1000 currencies | the rate valid at the order's time |
+| N | n events of Nexmark: person, auction, bid, 10,000 a second, at most 1 s out of order | Nexmark's queries |
 
 A row's position is its arrival; part files get rising modification times, because file sources order by them.
 """
@@ -25,6 +26,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet
+
+from benchmarks.nexmark.events import events
 
 Column = npt.NDArray[Any]
 Columns = dict[str, Column]
@@ -153,11 +156,18 @@ def rate_tables(rng: np.random.Generator, n: int, currencies: int = 1000) -> Tab
     return {"orders": _take(orders, _arrival(rng, orders["ts"])), "rates": _take(rates, _arrival(rng, rates["ts"]))}
 
 
+def auction_tables(rng: np.random.Generator, n: int) -> Tables:
+    """N: the events of Nexmark."""
+    tables = events(n, seed=int(rng.integers(1 << 32)), disorder_ms=1000)
+    return {name: {c: table[c].to_numpy() for c in table.column_names[1:]} for name, table in tables.items()}
+
+
 WORKLOADS: dict[str, tuple[int, Callable[[np.random.Generator, int], Tables]]] = {
     "W1": (0, interval_tables),
     "W2": (1, retracting_tables),
     "W3": (2, order_tables),
     "W4": (3, rate_tables),
+    "N": (4, auction_tables),
 }
 
 
@@ -210,16 +220,16 @@ def _write_part(folder: Path, name: str, part: str, table: Any, position: int, c
 def _typed(columns: Columns) -> Any:
     """Parquet carries times as timestamps in UTC."""
     arrays = {name: pa.array(column) for name, column in columns.items()}
-    if "ts" in arrays:
-        arrays["ts"] = arrays["ts"].cast(pa.timestamp("ms", "UTC"))
-    return pa.table(arrays)
+    moments = {name for name, array in arrays.items() if name == "ts" or pa.types.is_timestamp(array.type)}
+    return pa.table(
+        {n: array.cast(pa.timestamp("ms", "UTC")) if n in moments else array for n, array in arrays.items()}
+    )
 
 
 def _untyped(table: Any) -> Any:
     """CSV carries times as milliseconds since 1970."""
-    if "ts" not in table.column_names:
-        return table
-    return table.set_column(table.column_names.index("ts"), "ts", table["ts"].cast(pa.int64()))
+    fields = [field.with_type(pa.int64()) if pa.types.is_timestamp(field.type) else field for field in table.schema]
+    return table.cast(pa.schema(fields))
 
 
 def main() -> None:

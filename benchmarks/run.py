@@ -20,6 +20,7 @@ from benchmarks import brokers
 from benchmarks.engines import jvm
 from benchmarks.engines.protocol import PREFIX, Task
 from benchmarks.measure import Reading, TreeClock
+from benchmarks.nexmark.workloads import WORKLOADS as NEXMARK
 from benchmarks.truth import Truth
 
 HERE = Path(__file__).resolve().parent
@@ -38,7 +39,7 @@ class Contestant:
     truth: str  # the query whose answer it must give
     note: str = ""
     is_warm: bool = True  # whether it may warm up before the clock starts
-    store: str = ""  # where the engine keeps its state, for engines that have a choice
+    store: str = ""  # where the engine keeps its state, or how it runs, for engines that have a choice
     needs_broker: bool = False  # whether it reads topics; the broker is not part of what it costs
 
 
@@ -46,6 +47,8 @@ def contestants(engine: str, workload: str) -> list[Contestant]:
     """Who runs `workload` when `engine` is asked for; nobody if the engine cannot."""
     as_it_is = (workload, workload, workload)
     has_deletes = workload[:2] == "W2"
+    if workload in NEXMARK and engine not in ("rejoinder", "flink"):
+        return []  # Nexmark has targets for Flink only
     if engine == "spark":
         if workload == "W2":
             return [Contestant(engine, "spark_native", "W2", "W2", "W2i", "inserts only: no retractions")]
@@ -69,6 +72,9 @@ def contestants(engine: str, workload: str) -> list[Contestant]:
         return runs
     if engine == "flink":
         runs = [Contestant(engine, "flink_engine", *as_it_is, "no checkpoints")]
+        if workload in NEXMARK:
+            batched = "no checkpoints, mini-batch"
+            runs.append(Contestant("flink-mini-batch", "flink_engine", *as_it_is, batched, store="mini-batch"))
         if workload == "W4":
             cold = "no checkpoints, no warm-up"
             runs.append(Contestant("flink-cold", "flink_engine", *as_it_is, cold, is_warm=False))

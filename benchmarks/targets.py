@@ -7,7 +7,13 @@ from dataclasses import dataclass
 from statistics import median
 from typing import Any
 
+from benchmarks.nexmark.workloads import WORKLOADS as NEXMARK
+
 SMALL, LARGE = 1_000_000, 5_000_000
+NEXMARK_EVENTS = 2_000_000
+FLINKS = ("flink", "flink-mini-batch")
+QUARTERS = 3
+"""On so many queries of Nexmark, a quarter of Flink's CPU is the target."""
 BEST = "the best peer here"
 REFRESH_SCALE, REFRESH_RATE = 1.0, "0.001"
 REFRESH_TARGETS = (("spark", 0.1, 18), ("duckdb", 1.0, 12))  # peer, share of its CPU, number of queries
@@ -24,7 +30,11 @@ class Target:
     peer_workload: str = ""
 
 
-_AT_SMALL, _FROM_LARGE = range(SMALL, SMALL + 1), range(LARGE, 1 << 62)
+_AT_SMALL, _FROM_LARGE, _FROM_NEXMARK = (
+    range(SMALL, SMALL + 1),
+    range(LARGE, 1 << 62),
+    range(NEXMARK_EVENTS, 1 << 62),
+)
 TARGETS = (
     *(
         target
@@ -48,6 +58,7 @@ TARGETS = (
     Target("W4", 1, "pathway", _AT_SMALL),
     Target("W2L", 3 / 2, "rejoinder", range(SMALL, 1 << 62), "W2"),
     Target("W2F", 3 / 2, "rejoinder", range(SMALL, 1 << 62), "W2"),
+    *(Target(workload, 1 / 2, peer, _FROM_NEXMARK) for workload in NEXMARK for peer in FLINKS),
 )
 
 
@@ -88,6 +99,21 @@ def judge(results: list[dict[str, Any]], n: int) -> list[str]:
         elif name in others:
             shown = f"{name} on {workload}" if target.peer_workload else name
             verdicts.append(_verdict(target, shown, ours, others[name]))
+    return verdicts + ([] if n not in _FROM_NEXMARK else _quarters(seconds))
+
+
+def _quarters(seconds: dict[tuple[str, str], float]) -> list[str]:
+    """How many queries of Nexmark cost at most a quarter of Flink, in each of its two settings."""
+    verdicts = []
+    for peer in FLINKS:
+        both = [w for w in NEXMARK if ("rejoinder", w) in seconds and (peer, w) in seconds]
+        met = [workload for workload in both if seconds["rejoinder", workload] <= seconds[peer, workload] / 4]
+        if len(both) >= QUARTERS:
+            found = f"{len(met)} of {len(both)}" + (f" ({' '.join(met)})" if met else "")
+            verdicts.append(
+                f"target Nexmark CPU s at most 0.25 x {peer} on {QUARTERS} queries, measured on {found}, "
+                + ("met" if len(met) >= QUARTERS else "NOT met")
+            )
     return verdicts
 
 

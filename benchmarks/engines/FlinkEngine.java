@@ -1,6 +1,9 @@
 import java.io.BufferedReader;
 import java.io.IOException;
 import java.io.InputStreamReader;
+import java.nio.file.Files;
+import java.time.Instant;
+import java.util.List;
 import org.apache.flink.api.common.JobExecutionResult;
 import org.apache.flink.api.common.accumulators.LongCounter;
 import org.apache.flink.api.common.eventtime.WatermarkStrategy;
@@ -16,6 +19,7 @@ import org.apache.flink.streaming.api.datastream.DataStream;
 import org.apache.flink.streaming.api.environment.StreamExecutionEnvironment;
 import org.apache.flink.streaming.api.functions.sink.v2.DiscardingSink;
 import org.apache.flink.table.api.Schema;
+import org.apache.flink.table.api.Table;
 import org.apache.flink.table.api.bridge.java.StreamTableEnvironment;
 import org.apache.flink.table.connector.ChangelogMode;
 import org.apache.flink.types.Row;
@@ -24,8 +28,9 @@ import org.apache.flink.types.RowKind;
 /**
  * Flink SQL in streaming mode on a local cluster: heap state, no checkpoints, one whole CSV file per table.
  *
- * Arguments: workload, folder of the input, folder of a few rows to warm up with (or nothing), cores. The lines on standard output and
- * standard input are those of protocol.py.
+ * Arguments: workload, folder of the input, folder of a few rows to warm up with (or nothing), cores, "mini-batch" (or nothing), and for
+ * a query of Nexmark its file, beside that of its sources, and the columns of its checksum. The lines on standard output and standard
+ * input are those of protocol.py.
  */
 public final class FlinkEngine {
     private static final String EVENT_TIME =
@@ -33,12 +38,10 @@ public final class FlinkEngine {
     private static final BufferedReader STDIN = new BufferedReader(new InputStreamReader(System.in));
 
     public static void main(String[] args) throws Exception {
-        String workload = args[0];
-        int cores = Integer.parseInt(args[3]);
         if (!args[2].isEmpty()) {
-            job(workload, args[2], cores).execute();
+            job(args, args[2]).execute();
         }
-        StreamExecutionEnvironment job = job(workload, args[1], cores);
+        StreamExecutionEnvironment job = job(args, args[1]);
 
         say("{\"event\": \"started\"}");
         await();
@@ -54,14 +57,28 @@ public final class FlinkEngine {
         System.exit(0);
     }
 
-    private static StreamExecutionEnvironment job(String workload, String folder, int cores) {
+    private static StreamExecutionEnvironment job(String[] args, String folder) throws IOException {
+        String workload = args[0];
+        int cores = Integer.parseInt(args[3]);
         Configuration settings = new Configuration();
         settings.setString("execution.runtime-mode", "STREAMING");
         settings.setString("state.backend.type", "hashmap");
         settings.setString("taskmanager.numberOfTaskSlots", String.valueOf(cores));
+        if (args[4].equals("mini-batch")) { // as Nexmark's own configuration has it
+            settings.setString("table.exec.mini-batch.enabled", "true");
+            settings.setString("table.exec.mini-batch.allow-latency", "2 s");
+            settings.setString("table.exec.mini-batch.size", "50000");
+        }
         StreamExecutionEnvironment env = StreamExecutionEnvironment.createLocalEnvironment(cores, settings);
         StreamTableEnvironment tables = StreamTableEnvironment.create(env);
         tables.getConfig().addConfiguration(settings);
+        if (args.length > 5) {
+            java.nio.file.Path file = java.nio.file.Path.of(args[5]);
+            for (String statement : Files.readString(file.resolveSibling("sources.sql")).strip().split(";")) {
+                tables.executeSql(statement.replace("%s", "file://" + folder));
+            }
+            return counted(env, tables, tables.sqlQuery(Files.readString(file)), List.of(args[6].split(",")));
+        }
         if (workload.startsWith("W1")) {
             csv(tables, folder, "orders", "order_id BIGINT, cust BIGINT, ts_ms BIGINT" + EVENT_TIME);
             csv(tables, folder, "deliveries", "order_id BIGINT, ts_ms BIGINT" + EVENT_TIME);
@@ -77,8 +94,15 @@ public final class FlinkEngine {
             events(env, tables, folder, "left");
             events(env, tables, folder, "right");
         }
-        tables.toChangelogStream(tables.sqlQuery(query(workload)))
-            .map(new Count()).returns(Types.LONG).sinkTo(new DiscardingSink<>());
+        Table result = tables.sqlQuery(query(workload));
+        return counted(env, tables, result, result.getResolvedSchema().getColumnNames().subList(0, 1));
+    }
+
+    private static StreamExecutionEnvironment counted(
+            StreamExecutionEnvironment env, StreamTableEnvironment tables, Table result, List<String> checked) {
+        int[] columns = checked.stream().mapToInt(result.getResolvedSchema().getColumnNames()::indexOf).toArray();
+        tables.toChangelogStream(result)
+            .map(new Count(columns)).returns(Types.LONG).sinkTo(new DiscardingSink<>());
         return env;
     }
 
@@ -160,11 +184,16 @@ public final class FlinkEngine {
         }
     }
 
-    /** Count and sum up what the changelog adds up to. */
+    /** Count what the changelog adds up to, and sum up some columns of it. */
     private static final class Count extends RichMapFunction<Row, Long> {
+        private final int[] columns;
         private final LongCounter rows = new LongCounter();
         private final LongCounter sum = new LongCounter();
         private final LongCounter changes = new LongCounter();
+
+        Count(int[] columns) {
+            this.columns = columns;
+        }
 
         @Override public void open(OpenContext context) {
             getRuntimeContext().addAccumulator("rows", rows);
@@ -174,7 +203,11 @@ public final class FlinkEngine {
 
         @Override public Long map(Row row) {
             boolean comes = row.getKind() == RowKind.INSERT || row.getKind() == RowKind.UPDATE_AFTER;
-            long value = (Long) row.getField(0);
+            long value = 0;
+            for (int column : columns) {
+                Object field = row.getField(column);
+                value += field instanceof Instant ? ((Instant) field).toEpochMilli() : (Long) field;
+            }
             rows.add(comes ? 1 : -1);
             sum.add(comes ? value : -value);
             changes.add(1);

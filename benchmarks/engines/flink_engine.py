@@ -13,8 +13,10 @@ from pathlib import Path
 
 from benchmarks.engines import jvm
 from benchmarks.engines.protocol import Task
+from benchmarks.nexmark.workloads import WORKLOADS as NEXMARK
 
 SOURCE = Path(__file__).with_name("FlinkEngine.java")
+NEXMARK_QUERIES = Path(__file__).parents[1] / "nexmark" / "flink"
 OPEN = ("java.base/java.util", "java.base/java.lang", "java.base/java.time", "java.base/java.nio")
 
 
@@ -27,6 +29,13 @@ def jars() -> str:
     return str(Path(next(iter(places))) / "lib" / "*")
 
 
+def _nexmark(workload: str) -> list[str]:
+    if workload not in NEXMARK:
+        return []
+    query = NEXMARK[workload]
+    return [str(NEXMARK_QUERIES / f"{query.name}.sql"), ",".join(query.checked)]
+
+
 def main() -> None:
     task = Task.from_argument(sys.argv[1])
     classpath = jvm.compiled(jars(), SOURCE)
@@ -37,6 +46,8 @@ def main() -> None:
         task.workload,
         *(str(jvm.whole_files(data)) if data else "" for data in (task.data, task.warm)),
         str(task.cores),
+        task.store,
+        *_nexmark(task.workload),
     ]
     os.execvp(command[0], command)
 

@@ -19,9 +19,11 @@ def java(name: str) -> str:
 
 
 def compiled(jars: str, *sources: Path) -> str:
-    """Compile against a class path; return that class path with the classes added."""
+    """Compile against a class path, unless that was done; return that class path with the classes added."""
     classes = Path(tempfile.gettempdir()) / f"{sources[0].stem}-classes"
-    subprocess.run([java("javac"), "-cp", jars, "-d", str(classes), *map(str, sources)], check=True)
+    main = classes / f"{sources[0].stem}.class"
+    if not main.exists() or main.stat().st_mtime < max(source.stat().st_mtime for source in sources):
+        subprocess.run([java("javac"), "-cp", jars, "-d", str(classes), *map(str, sources)], check=True)
     return f"{classes}{os.pathsep}{jars}"
 
 

@@ -42,8 +42,6 @@ FIRST_NAMES = ["Peter", "Paul", "Luke", "John", "Saul", "Vicky", "Kate", "Julie"
 LAST_NAMES = ["Shultz", "Abrams", "Spencer", "White", "Bartels", "Walton", "Smith", "Jones", "Noris"]
 HOT_CHANNELS = ["Google", "Facebook", "Baidu", "Apple"]
 OTHER_CHANNELS = 10_000
-WORDS = 64
-"""Texts without a meaning are made of so many different words."""
 
 
 def events(
@@ -167,9 +165,12 @@ def _digits(rng: np.random.Generator, size: int, length: int) -> pa.Array:
 
 
 def _filler(rng: np.random.Generator, size: int, length: int) -> pa.Array:
-    """Texts of one length, each one of a few random words."""
-    letters = rng.integers(ord("a"), ord("z") + 1, (WORDS, max(1, length)), dtype=np.uint8)
-    return pa.array([bytes(word).decode() for word in letters]).take(pa.array(rng.integers(0, WORDS, size)))
+    """Random texts of one length."""
+    length = max(1, length)
+    letters = rng.integers(ord("a"), ord("z") + 1, size * length, dtype=np.uint8)
+    ends = np.arange(size + 1, dtype=np.int64) * length
+    texts = pa.LargeStringArray.from_buffers(size, pa.py_buffer(ends), pa.py_buffer(letters))
+    return texts.cast(pa.string())
 
 
 def _timestamps(times: Numbers) -> pa.Array:

@@ -11,10 +11,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
+from benchmarks.nexmark.duckdb_queries import MACROS, NAMES, QUERIES, truth, view
 from benchmarks.nexmark.events import events
 from rejoinder.testing import Driver
 from tests.deep import IS_DEEP, one_seed
-from tests.oracle.nexmark_truth import MACROS, NAMES, QUERIES, truth, view
 
 EVENTS = 20_000 if IS_DEEP else 2_000
 EPOCHS = 5

@@ -56,7 +56,7 @@ def consolidate_groups(table: pa.Table, hashes: UInt64, order: Int64 | None = No
     lengths = np.diff(np.append(starts, len(hashes)))
     is_affected = np.repeat(has_retraction, lengths)
     rows = np.flatnonzero(is_affected)
-    net_rows, net_diffs = _surviving(take(table, rows if order is None else order[rows]))
+    net_rows, net_diffs = surviving(take(table, rows if order is None else order[rows]))
     keep = np.concatenate([np.flatnonzero(~is_affected), rows[net_rows]])
     values = np.concatenate([multiplicity[~is_affected], net_diffs])
     place = np.argsort(keep, kind="stable")
@@ -64,7 +64,7 @@ def consolidate_groups(table: pa.Table, hashes: UInt64, order: Int64 | None = No
     return replaced(take(table, keep if order is None else order[keep]), DIFF, values[place])
 
 
-def _surviving(table: pa.Table) -> tuple[Int64, Int64]:
+def surviving(table: pa.Table) -> tuple[Int64, Int64]:
     """Return the position of the first row of each group of equal rows with a non-zero sum, and that sum."""
     hashes = row_hashes(table)
     order = order_by_hash(hashes)

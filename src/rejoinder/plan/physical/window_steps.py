@@ -78,7 +78,8 @@ def result_schema(calls: Iterable[tuple[str, WindowCall]]) -> pa.Schema:
 class FirstRows:
     """Give the first rows of each partition the values of window functions: those whose rank is at most `most`.
 
-    The arrangement holds the rows of the input, by partition and in the order of their sort keys.
+    The arrangement holds the rows of the input, by partition and in the order of their sort keys; only the first ones,
+    if there is a stream `kept`.
     """
 
     input: str
@@ -94,6 +95,8 @@ class FirstRows:
     """The column with the sort keys."""
     views: tuple[str, ...]
     whole: bool = False
+    kept: str | None = None
+    """The stream of the changes of the arrangement, if the input is append-only: other rows never become first ones."""
 
     @property
     def result_schema(self) -> pa.Schema:

@@ -214,6 +214,11 @@ class Builder:
         self.fragments[made.input] = [fragment for branch in self.branches(made) for fragment in branch]
         return made.input
 
+    def restrict(self, relation: OperationInput, fragment: Fragment) -> None:
+        """Arrange a fragment in place of the changes of the relation: some of its rows are not needed any more."""
+        self.fragments[relation] = [fragment]
+        self.delivered = {key: known for key, known in self.delivered.items() if key[0] != relation}
+
     def stored(self, arrangement: Arrangement) -> Arrangement | None:
         """Return None: an epoch updates its arrangements, and reads none under a second name."""
         return None

@@ -1,6 +1,7 @@
 """First rows: of each partition, the rows up to a rank, with the values of window functions.
 
-What is kept is the rows of the input, by partition and in order; the result needs no state of its own. Without a
+What is kept is the rows of the input, by partition and in order; the result needs no state of its own. Of an
+append-only input, only the first rows are kept: a row that so many others precede never returns. Without a
 partition, the first rows of each of some shards are computed first, by all buckets, and then the first rows of those.
 """
 
@@ -11,6 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from rejoinder.plan.blocks.normal_form import Derived
+from rejoinder.plan.operations.append_only import has_append_only_input
 from rejoinder.plan.operations.operation import OwnState
 from rejoinder.plan.operations.ordered.ordered_operation import OrderedOperation
 from rejoinder.plan.operations.ordered.row_order import described_calls
@@ -49,6 +51,7 @@ class FirstRows(OrderedOperation):
         *payload, order = made.blocks[0].schema.names
         at = rounds.deliver(inputs, state.key)
         change = rounds.stream(made.id)
+        kept = rounds.stream(inputs) if has_append_only_input(rounds.program, made) else None
         step = window_steps.FirstRows(
             at.stream,
             change,
@@ -61,8 +64,11 @@ class FirstRows(OrderedOperation):
             order,
             rounds.program.readers(made.id),
             whole=whole,
+            kept=kept,
         )
         rounds.add(at.round, step)
+        if kept is not None:
+            rounds.restrict(inputs, Fragment(at.round, kept, state.key.text, hashed=True))
         rounds.arrange(inputs, check=False)
         rounds.fragments[made.id] = [Fragment(at.round, change, state.key.text, hashed=True)]
         rounds.arrange(made.id, check=False)

@@ -1,12 +1,15 @@
 """First rows: of each partition, the rows up to a rank, with the values of window functions.
 
-The state is the rows of the input in order. Algebra: output = first rows after the epoch − first rows before it, of the
-partitions that changed. Both are computed from the same slice: as many live rows from the start of the partition as the
-rank asks for, and as many more as are retracted. Where rows are equal in ORDER BY, RANK and DENSE_RANK ask for more:
-then four times as many are read. Cost: O(log n + k) per changed partition and run, however many rows a partition has.
+The state is the rows of the input in order; of an append-only input, only the first ones. Algebra: output = first rows
+after the epoch − first rows before it, of the partitions that changed. Both are computed from the same slice: as many
+live rows from the start of the partition as the rank asks for, and as many more as are retracted. Where rows are equal
+in ORDER BY, RANK and DENSE_RANK ask for more: then four times as many are read.
+Cost: O(log n + k) per changed partition and run, however many rows a partition has.
 """
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -22,7 +25,7 @@ from rejoinder.kernels.arrow.columns import (
     single_chunk,
     take,
 )
-from rejoinder.kernels.arrow.consolidate import consolidate
+from rejoinder.kernels.arrow.consolidate import surviving
 from rejoinder.kernels.arrow.hashing import Mask
 from rejoinder.kernels.arrow.probe import expand
 from rejoinder.kernels.windows.calls import Evaluation
@@ -34,22 +37,39 @@ from rejoinder.runtime.steps.windows.keyed_rows import Keyed, keyed
 from rejoinder.runtime.task import Task
 
 _WIDER = 4
+_PLACE = "place"
 
 
 def first_rows(task: Task, step: FirstRows) -> None:
     """Run the step; the output carries `__hash` of the partition. An Arrange step maintains the arrangement."""
-    change = keyed(task.streams.get(step.input), step.sorting, step.arrangement.key, step.order)
+    change = keyed(task.streams.get(step.input), step.sorting, step.arrangement.key, step.order, repeats=True)
     if change is None:
         return
     runs = [] if step.whole else task.runs(step.arrangement.id, after=False)
-    parts = _changed(change, runs, step)
-    result = consolidate(contiguous(parts)) if parts else None
-    if result is not None and result.num_rows:
-        task.streams[step.output] = result
+    for stream, parts in _changed(_nearest(change, step), runs, step).items():
+        parts = [part for part in parts if part.num_rows]
+        if parts:
+            task.streams[stream] = contiguous(parts)
 
 
-def _changed(change: Keyed, runs: list[pa.Table], step: FirstRows) -> list[pa.Table]:
-    """The change of the first rows. Partitions of which too few rows were read are read again."""
+def _nearest(change: Keyed, step: FirstRows) -> Keyed:
+    """The rows of a change that can be among the first ones.
+
+    A row that so many rows of the same change precede is not, unless rows of its partition are retracted. RANK and
+    DENSE_RANK count rows otherwise: all of them remain.
+    """
+    count = diffs(change.rows)
+    if dict(step.calls)[step.rank].function != "count" or (len(count) and int(count.min()) < 0):
+        return change
+    first = np.flatnonzero(change.begins_partition)
+    total = np.cumsum(count) - count
+    preceding = total - total[first][change.partition]
+    kept = np.flatnonzero(preceding < step.most)
+    return change if len(kept) == len(count) else change.selected(kept)
+
+
+def _changed(change: Keyed, runs: list[pa.Table], step: FirstRows) -> dict[str, list[pa.Table]]:
+    """The change of the first rows, by stream. Partitions of which too few rows were read are read again."""
     partition, delta = change.partition, change.rows
     first = np.flatnonzero(change.begins_partition)
     floor = change.floor.take(pa.array(first))
@@ -58,7 +78,7 @@ def _changed(change: Keyed, runs: list[pa.Table], step: FirstRows) -> list[pa.Ta
     retracted = np.bincount(partition, np.maximum(-diffs(delta), 0), len(first)).astype(np.int64)
     wanted = step.most + 1 + retracted
     active = np.arange(len(first))
-    parts: list[pa.Table] = []
+    results: dict[str, list[pa.Table]] = {stream: [] for stream in (step.output, step.kept) if stream is not None}
     while len(active):
         rows = np.flatnonzero(np.isin(partition, active))
         needle_of = np.searchsorted(active, partition[rows])
@@ -74,17 +94,20 @@ def _changed(change: Keyed, runs: list[pa.Table], step: FirstRows) -> list[pa.Ta
         after = _Ranked.of(found, (changed, needle_of), step)
         unfinished = ~found.at_end & ~(before.reaches_limit & after.reaches_limit)
         finished = ~unfinished[found.slice_of]
-        parts += [before.result(~unfinished, -1), after.result(~unfinished, 1)]
+        results[step.output].append(_difference(before, after, ~unfinished, step.result_schema, step.payload))
+        if step.kept is not None:
+            columns = (*step.payload, step.order)
+            results[step.kept].append(_difference(before, after, ~unfinished, pa.schema([]), columns))
         active = active[~finished]
         wanted[active] *= _WIDER
-    return [part for part in parts if part.num_rows]
+    return results
 
 
 class _Ranked:
     """The rows of slices with their values."""
 
-    def __init__(self, step: FirstRows, rows: Sorted, values: dict[str, pa.Array]) -> None:
-        self.step, self.rows, self.values = step, rows, values
+    def __init__(self, step: FirstRows, rows: Sorted, place: Int64, values: dict[str, pa.Array]) -> None:
+        self.step, self.rows, self.place, self.values = step, rows, place, values
         ranks: Int64 = np.asarray(values[step.rank])
         self.is_first: Mask = ranks <= step.most
         self.reaches_limit = np.zeros(len(rows.starts), bool)
@@ -96,7 +119,7 @@ class _Ranked:
 
         A slice that does not reach the end of its partition does not know the rows after its last one.
         """
-        names = [*step.payload, HASH]
+        names = [*step.payload, *([] if step.kept is None else [step.order]), HASH]
         rows, place, slice_of = found.rows.select(names), found.place, found.row_slice
         if change is not None:
             delta, needle_of = change
@@ -110,19 +133,46 @@ class _Ranked:
             together = np.concatenate([place[kept], found.changed_place[new]])
             order = np.argsort(together, kind="stable")
             rows = take(contiguous([take(rows, kept), take(delta.select(names), new)]), order)
+            place = together[order]
             slice_of = np.concatenate([slice_of[kept], found.slice_of[needle_of][new]])[order]
         starts = np.searchsorted(slice_of, np.arange(len(found.at_end)))
         ordered = Sorted(rows, starts, np.ones(len(starts), bool), found.at_end, *step.sorting.compared)
         nobody = np.full(rows.num_rows, -1, np.int64)
         evaluation = Evaluation(ordered, step.result_schema.empty_table(), nobody, 0)
-        return cls(step, ordered, evaluate_calls(step, evaluation))
+        return cls(step, ordered, place, evaluate_calls(step, evaluation))
 
-    def result(self, finished: Mask, sign: int) -> pa.Table:
-        """The first rows of slices that are `finished`, with their values."""
-        kept = np.flatnonzero(self.is_first & finished[self.rows.slice_of])
-        rows = take(self.rows.rows.select([*self.step.payload]), kept)
-        at = pa.array(kept)
-        for field in self.step.result_schema:
-            rows = rows.append_column(field, self.values[field.name].take(at).cast(field.type))
-        rows = rows.append_column(HASH, self.rows.rows.column(HASH).take(at))
-        return replaced(rows, DIFF, np.full(len(kept), sign, np.int64))
+    def first(self, finished: Mask) -> Int64:
+        """The first rows of slices that are `finished`."""
+        return np.flatnonzero(self.is_first & finished[self.rows.slice_of])
+
+    def placed(self, rows: Int64, values: pa.Schema, sign: int) -> pa.Table:
+        """Rows as place and some values, which tell them apart as well as all their columns do."""
+        at = pa.array(rows)
+        result = pa.table({_PLACE: pa.array(self.place[rows])})
+        for field in values:
+            result = result.append_column(field, self.values[field.name].take(at).cast(field.type))
+        return replaced(result, DIFF, np.full(len(rows), sign, np.int64))
+
+    def payload(self, rows: Int64, columns: Sequence[str]) -> pa.Table:
+        """Columns of rows, and the hash of their partition."""
+        return take(self.rows.rows.select([*columns, HASH]), rows)
+
+
+def _difference(before: _Ranked, after: _Ranked, finished: Mask, values: pa.Schema, columns: Sequence[str]) -> pa.Table:
+    """The change of the first rows of slices that are `finished`, as columns of the input and values of calls.
+
+    Most rows were among the first ones before, with the same values.
+    """
+    old, new = before.first(finished), after.first(finished)
+    placed = contiguous([before.placed(old, values, -1), after.placed(new, values, 1)])
+    rows, net = surviving(placed)
+    sequence = np.argsort(rows, kind="stable")
+    rows, net = rows[sequence], net[sequence]
+    was = rows[rows < len(old)]
+    is_new = new[rows[len(was) :] - len(old)]
+    payload = contiguous([before.payload(old[was], columns), after.payload(is_new, columns)])
+    result = payload.drop_columns([HASH])
+    computed = take(placed, rows)
+    for name in values.names:
+        result = result.append_column(name, computed.column(name))
+    return replaced(result.append_column(HASH, payload.column(HASH)), DIFF, net)

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rejoinder.ir.window_calls import Reach
-from rejoinder.kernels.arrow.columns import DIFF, HASH, Int64, diffs, hashes, replaced, single_chunk
+from rejoinder.kernels.arrow.columns import DIFF, HASH, Int64, diffs, hashes, replaced, single_chunk, take
 from rejoinder.kernels.arrow.consolidate import consolidate
 from rejoinder.kernels.arrow.hashing import Mask
 from rejoinder.kernels.arrow.ordered import as_column, order_values, sorted_by_hash_and_value
@@ -58,6 +58,10 @@ class Keyed:
         """The number of the partition of each row."""
         return np.cumsum(self.begins_partition) - 1
 
+    def selected(self, rows: Int64) -> Keyed:
+        """Some of the rows, ascending."""
+        return Keyed(take(self.rows, rows), self.sorting, self.order)
+
     def interval(self, reach: Reach) -> tuple[pa.Array, pa.Array]:
         """The keys between which every row is reached because of its order value, or the key of the row itself."""
         if not reach.groups:
@@ -86,13 +90,21 @@ class Keyed:
         return replaced(self.rows, name, as_column(values, column.type, np.asarray(column.is_valid())))
 
 
-def keyed(stream: pa.Table | None, sorting: Sorting, key: Key, order: str = ORDER) -> Keyed | None:
-    """Return the net change that a stream holds, None if there is none; keys that it does not have are computed."""
+def keyed(
+    stream: pa.Table | None, sorting: Sorting, key: Key, order: str = ORDER, *, repeats: bool = False
+) -> Keyed | None:
+    """Return the net change that a stream holds, None if there is none; keys that it does not have are computed.
+
+    With `repeats`, equal rows remain apart if the stream retracts nothing, so that rows need not be compared.
+    """
     if stream is None or not stream.num_rows:
         return None
     if HASH not in stream.column_names:
         stream = stream.append_column(HASH, pa.array(partition_hashes(stream, key)[0]))
-    rows = consolidate(replaced(stream, DIFF, diffs(stream)))
+    count = diffs(stream)
+    rows = replaced(stream, DIFF, count)
+    if not repeats or int(count.min()) < 0:
+        rows = consolidate(rows)
     if not rows.num_rows:
         return None
     if order not in rows.column_names:

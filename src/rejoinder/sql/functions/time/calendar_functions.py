@@ -132,12 +132,12 @@ FUNCTIONS = (
         "to_unix_timestamp(TIMESTAMP '1970-01-01 00:01:00') = 60", form=compile_to_unix_timestamp,
     ),
     ScalarFunction(
-        "try_make_timestamp(y, m, d, h, n, s)", "The same, NULL if the numbers are no time.",
+        "try_make_timestamp(y, m, d, h, n, s)", "The same, NULL if the numbers do not make a time.",
         "try_make_timestamp(2024, 2, 30, 0, 0, 0) IS NULL", aliases=("try_make_timestamp_ltz",),
         form=_compile_made(spark_types.TIMESTAMP, is_try=True),
     ),
     ScalarFunction(
-        "try_make_timestamp_ntz(y, m, d, h, n, s)", "The same, NULL if the numbers are no time.",
+        "try_make_timestamp_ntz(y, m, d, h, n, s)", "The same, NULL if the numbers do not make a time.",
         "try_make_timestamp_ntz(2024, 2, 30, 0, 0, 0) IS NULL",
         form=_compile_made(spark_types.TIMESTAMP_NTZ, is_try=True),
     ),

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from rejoinder.kernels.duckdb.duckdb_types import duckdb_type
-from rejoinder.kernels.duckdb.outside import checksums, edit_distance, real_numbers, row_hashes
+from rejoinder.kernels.duckdb.outside import checksums, edit_distance, lenient_json, real_numbers, row_hashes
 from rejoinder.kernels.sums import wide_decimals
 
 
@@ -25,6 +25,8 @@ class ArrowFunction:
     name: str
     function: Callable[..., pa.Array]
     result: pa.DataType
+    makes_nulls: bool = False
+    """Whether a row without NULL may have the result NULL. Such a function sees rows with NULL too."""
 
     @property
     def duckdb_result(self) -> str:
@@ -35,6 +37,9 @@ class ArrowFunction:
 ARROW_FUNCTIONS = (
     ArrowFunction(wide_decimals.FUNCTION, wide_decimals.calculate, wide_decimals.RESULT),
     ArrowFunction("arrow_crc32", checksums.crc32, pa.int64()),
+    ArrowFunction("arrow_json_extract", lenient_json.extract, pa.string(), makes_nulls=True),
+    ArrowFunction("arrow_json_keys", lenient_json.keys, pa.list_(pa.string()), makes_nulls=True),
+    ArrowFunction("arrow_json_lengths", lenient_json.lengths, pa.int32(), makes_nulls=True),
     ArrowFunction("arrow_levenshtein", edit_distance.levenshtein, pa.int32()),
     ArrowFunction("arrow_murmur3", row_hashes.murmur3, pa.int32()),
     ArrowFunction("arrow_xxhash64", row_hashes.xxhash64, pa.int64()),

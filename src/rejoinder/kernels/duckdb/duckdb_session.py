@@ -99,7 +99,10 @@ class Session:
     def _add(self, function: ArrowFunction) -> None:
         """Let texts call a function. A connection with such a function must be closed before the process ends."""
         connection = cast("Any", self._connection)  # its types know neither `None` nor "arrow"
-        connection.create_function(function.name, function.function, None, function.duckdb_result, type="arrow")
+        nulls = "special" if function.makes_nulls else "default"
+        connection.create_function(
+            function.name, function.function, None, function.duckdb_result, type="arrow", null_handling=nulls
+        )
         if not self._functions:
             atexit.register(_close, weakref.ref(self._connection), os.getpid())
         self._functions.add(function.name)

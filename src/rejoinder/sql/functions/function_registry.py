@@ -13,6 +13,7 @@ from rejoinder.sql.functions.numbers import arithmetic, bit_functions, math_func
 from rejoinder.sql.functions.scalar_function import ScalarFunction
 from rejoinder.sql.functions.text import (
     encodings,
+    json_functions,
     letter_functions,
     patterns,
     regex_functions,
@@ -31,6 +32,7 @@ FAMILIES: dict[str, tuple[ScalarFunction, ...]] = {
     "Bits": bit_functions.FUNCTIONS,
     "Text": (*text_functions.FUNCTIONS, *word_functions.FUNCTIONS, *letter_functions.FUNCTIONS),
     "Bytes and digests": (*encodings.FUNCTIONS, *row_hashes.FUNCTIONS),
+    "JSON": json_functions.FUNCTIONS,
     "Dates and times": (*time_functions.FUNCTIONS, *calendar_functions.FUNCTIONS, *datetime_patterns.FUNCTIONS),
     "Windows of time": windowing_functions.FUNCTIONS,
     "Arrays, maps and structs": (*nested_functions.FUNCTIONS, *array_functions.FUNCTIONS, *map_functions.FUNCTIONS),

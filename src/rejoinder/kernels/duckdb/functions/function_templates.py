@@ -25,6 +25,7 @@ from rejoinder.kernels.duckdb.functions.numbers import (
 from rejoinder.kernels.duckdb.functions.templates import Rendering
 from rejoinder.kernels.duckdb.functions.text import (
     encodings,
+    json_functions,
     letter_functions,
     patterns,
     regex_functions,
@@ -49,6 +50,7 @@ RENDERINGS: dict[str, Rendering] = {
     **bit_functions.RENDERINGS,
     **datetime_patterns.RENDERINGS,
     **encodings.RENDERINGS,
+    **json_functions.RENDERINGS,
     **logic.RENDERINGS,
     **math_functions.RENDERINGS,
     **nested_functions.RENDERINGS,

@@ -1,0 +1,57 @@
+"""Functions on JSON texts. DuckDB reads texts that mean the same to Spark, `outside.lenient_json` the others."""
+
+from __future__ import annotations
+
+import re
+
+from rejoinder.ir.expressions.nodes import Call
+from rejoinder.kernels.duckdb.duckdb_words import text_literal
+from rejoinder.kernels.duckdb.functions.templates import Rendering, bound
+
+_COMMAS_AND_CONSTANTS = r",[ \t\r\n]*[\]\x7D]|(?i:nan|inf)"
+_CLEAN = f"(json_valid({{0}}) AND NOT regexp_matches({{0}}, {text_literal(_COMMAS_AND_CONSTANTS)}))"
+_JAVA_NUMBER = r"[0-9]{8,}[.]|[.]00|[.][0-9]{10,}|[0-9][eE]"
+"""Numbers that Java may write in another form than DuckDB. It also matches some texts, which costs time only."""
+
+
+def _get_object(call: Call) -> str:
+    """Find a value. The options are the path as it is written, and its steps; none for a path that finds nothing."""
+    if not call.operation.options:
+        return "CASE WHEN {0} IS NULL THEN {0} END"
+    path, *steps = call.operation.options
+    names = [step for step in steps if isinstance(step, str)]
+    found = "$" + "".join(f'."{step}"' if isinstance(step, str) else f"[{step}]" for step in steps)
+    raw, with_raw = bound(f"CASE WHEN {_CLEAN} THEN json_extract({{0}}, {text_literal(found)}) END")
+    lenient = f"arrow_json_extract({{0}}, {text_literal(str(path))})"
+    # A key that occurs twice is found again if its first value leads nowhere.
+    twice = " OR ".join(
+        f"regexp_matches({{0}}, {text_literal(f'(?s){quoted}.*{quoted}')})"
+        for quoted in (_literally(f'"{name}"') for name in dict.fromkeys(names))
+    )
+    missing = "NULL" if not names else f"CASE WHEN {twice} THEN {lenient} END"
+    strange = f"regexp_matches(CAST({raw} AS VARCHAR), {text_literal(_JAVA_NUMBER)})"
+    is_null = f"{raw} IS NULL OR json_type({raw}) = 'NULL'" if names else f"{raw} IS NULL"
+    return with_raw(
+        f"CASE WHEN {{0}} IS NULL THEN NULL WHEN NOT {_CLEAN} THEN {lenient} WHEN {is_null} THEN {missing} "
+        f"WHEN json_type({raw}) = 'VARCHAR' THEN json_extract_string({raw}, '$') "
+        f"WHEN {strange} THEN {lenient} ELSE CAST({raw} AS VARCHAR) END"
+    )
+
+
+def _literally(text: str) -> str:
+    """A regular expression for a text, without braces, which would be places."""
+    return re.escape(text).replace(r"\{", r"\x7B").replace(r"\}", r"\x7D")
+
+
+def _lenient(clean: str, lenient: str) -> str:
+    return f"CASE WHEN {{0}} IS NULL THEN NULL WHEN {_CLEAN} THEN {clean} ELSE {lenient}({{0}}) END"
+
+
+_LENGTH = "CASE WHEN json_type({0}) = 'ARRAY' THEN CAST(json_array_length({0}) AS INTEGER) END"
+_KEYS = "CASE WHEN json_type({0}) = 'OBJECT' THEN json_keys({0}) END"
+
+RENDERINGS: dict[str, Rendering] = {
+    "get_json_object": _get_object,
+    "json_array_length": _lenient(_LENGTH, "arrow_json_lengths"),
+    "json_object_keys": _lenient(_KEYS, "arrow_json_keys"),
+}

@@ -12,7 +12,7 @@ from typing import Any
 from rejoinder.connectors.files import target as file_sink
 from rejoinder.engine import outbox, publisher, version
 from rejoinder.engine.engine import Engine
-from rejoinder.engine.maintenance import state_deletion
+from rejoinder.engine.maintenance import backup, state_deletion
 from rejoinder.engine.publisher import Publisher
 from rejoinder.engine.time.processing_time import ProcessingTime
 from rejoinder.state import sink_progress, timeline
@@ -39,6 +39,7 @@ ROTTEN = Knobs({"rot": 0.3, "kill": 0.1}, ticks=30, commits=12, keep_versions=3,
 LAGGING = Knobs({"rot": 0.4, "crash": 0.4}, ticks=40, commits=16, keep_versions=3)
 CRASHES = Knobs({"kill": 0.2}, switch=0.05, ticks=40, commits=14)
 BACKUPS = Knobs({"backup": 0.3, "restore": 0.1}, switch=0.2, ticks=60, commits=18, keep_versions=2)
+INTERRUPTED = Knobs({"backup": 0.4, "restore": 0.15, "fail": 0.03}, ticks=60, commits=18, keep_versions=8)
 RESTORES = Knobs({"backup": 0.2, "restore": 0.15, "kill": 0.2}, switch=0.05, ticks=60, commits=18, keep_versions=8)
 GAPS = Knobs({"backup": 0.1, "restore": 0.1, "crash": 0.4}, ticks=60, commits=18, keep_versions=8)
 UNMOUNTED = Knobs({"unmount": 0.3}, ticks=30, commits=10)
@@ -297,6 +298,25 @@ DEFECTS = (
         "the hint has no checksum",
         ((lost_commits, "hinted_version", designs.any_hint), (newest_manifest, "hinted_version", designs.any_hint)),
         ROTTEN,
+    ),
+    Defect(
+        "early progress",
+        "a backup writes the progress of sinks before the manifest that it belongs to",
+        (
+            (
+                backups,
+                "backup",
+                edited(
+                    backup.backup,
+                    (
+                        "check_content(target, manifest)  # another",
+                        "write_progress(target, manifest, progress)  # another",
+                    ),
+                ),
+            ),
+        ),
+        INTERRUPTED,
+        "function",
     ),
     Defect("plain backup", "a backup copies a folder as it is", ((backups, "backup", designs.plain_backup),), BACKUPS),
     # Clock, disk, garbage (points 8 and 9, and what held before)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import bisect
+import math
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -78,6 +80,8 @@ class Scenario:
     actions: tuple[Action, ...]
     parallelism: int = 1
     history: int = 10_000
+    tolerance: float = 0.0
+    """Relative difference up to which doubles are equal: DuckDB rounds variances while it adds."""
 
     def __str__(self) -> str:
         lines = [f"Scenario(parallelism={self.parallelism}, history={self.history}"]
@@ -91,10 +95,34 @@ class Scenario:
 
 
 @dataclass
+class _Doubles:
+    """Replaces a double by the first one that was within the tolerance of it, so that rows can be compared as texts."""
+
+    tolerance: float
+    known: list[float] = field(default_factory=list)
+
+    def row(self, row: Mapping[str, Any]) -> dict[str, Any]:
+        return {name: self._value(value) for name, value in row.items()}
+
+    def _value(self, value: Any) -> Any:
+        if isinstance(value, list):
+            return [self._value(each) for each in value]
+        if not isinstance(value, float) or not math.isfinite(value) or not self.tolerance:
+            return value
+        at = bisect.bisect(self.known, value)
+        for near in self.known[max(at - 1, 0) : at + 1]:
+            if math.isclose(near, value, rel_tol=self.tolerance, abs_tol=self.tolerance):
+                return near
+        self.known.insert(at, value)
+        return value
+
+
+@dataclass
 class Player:
     """Plays a scenario, and compares after every action."""
 
     scenario: Scenario
+    doubles: _Doubles = field(init=False)
     driver: Driver = field(init=False)
     model: Model = field(init=False)
     oracle: duckdb.DuckDBPyConnection = field(init=False)
@@ -102,6 +130,7 @@ class Player:
     past: dict[str, dict[int, Counter[str]]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
+        self.doubles = _Doubles(self.scenario.tolerance)
         self.driver = Driver(parallelism=self.scenario.parallelism, history=self.scenario.history)
         self.model = Model({source.name: source for source in self.scenario.sources})
         self.oracle = duckdb.connect(":memory:", config={"threads": "1"})
@@ -133,7 +162,7 @@ class Player:
             case Statement():
                 self.driver.sql(action.sql)
             case Select():
-                found = bag(self.driver.sql(action.query))
+                found = self.bag(self.driver.sql(action.query))
                 wanted = self.expected(for_duckdb(action.duckdb or action.query))
                 assert found == wanted, f"{action}: missing {wanted - found}, surplus {found - wanted}"
             case Restart():
@@ -155,18 +184,22 @@ class Player:
             keys = [frozen(row) for row, _ in changed]
             assert len(keys) == len(set(keys)), f"the changes of {view} are not netted: {changed}"
             assert all(diff != 0 for _, diff in changed), f"{view} reports a change of nothing: {changed}"
-            for key, (_, diff) in zip(keys, changed, strict=True):
-                self.views[view][key] += diff
+            for row, diff in changed:
+                self.views[view][frozen(self.doubles.row(row))] += diff
 
     def expected(self, query: str) -> Counter[str]:
         """What DuckDB answers."""
         result = self.oracle.execute(query)
         names = [column[0] for column in result.description or ()]
-        return bag(dict(zip(names, row, strict=True)) for row in result.fetchall())
+        return self.bag(dict(zip(names, row, strict=True)) for row in result.fetchall())
+
+    def bag(self, rows: Iterable[Row]) -> Counter[str]:
+        """Rows as a multiset, in which doubles within the tolerance are equal."""
+        return bag(map(self.doubles.row, rows))
 
     def compare(self, view: str, action: object) -> None:
         """View = query on the inputs = sum of all changes."""
-        found, wanted = bag(self.driver.table(view)), self.expected(f"SELECT * FROM {view}")
+        found, wanted = self.bag(self.driver.table(view)), self.expected(f"SELECT * FROM {view}")
         missing, surplus = wanted - found, found - wanted
         assert not missing and not surplus, f"{view} after {action}: missing {missing}, surplus {surplus}"
         summed = Counter({key: count for key, count in self.views[view].items() if count})
@@ -178,7 +211,7 @@ class Player:
         for view, epochs in self.past.items():
             for epoch, wanted in epochs.items():
                 if epoch >= max(0, self.driver.epoch - self.scenario.history):
-                    assert bag(self.driver.table(view, as_of=epoch)) == wanted, f"{view} as of epoch {epoch}"
+                    assert self.bag(self.driver.table(view, as_of=epoch)) == wanted, f"{view} as of epoch {epoch}"
 
     def compare_state(self) -> None:
         """Every arrangement of a source holds exactly its rows, and every view can be explained."""

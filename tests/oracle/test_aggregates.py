@@ -14,7 +14,7 @@ from rejoinder.kernels.arrow.columns import UInt64
 from rejoinder.plan.physical import arrangement
 from rejoinder.runtime.steps import arrange, emit
 from rejoinder.store.runs import spine
-from tests.oracle.aggregates import SPECS, aggregate_queries
+from tests.oracle.aggregates import SPECS, TOLERANCE, aggregate_queries
 from tests.oracle.budget import budget
 from tests.oracle.generation import PARALLELISM, epochs
 from tests.oracle.model import Model
@@ -103,8 +103,8 @@ def random_flows(draw: Draw) -> Scenario:
             actions.append(CreateView(f"v{at}", query.ours, query.duckdb))
             views.append(f"v{at}")
         elif choice == "query":
-            query = draw(aggregate_queries().filter(lambda q: q.ours == q.duckdb))
-            actions.append(Select(query.ours))
+            query = draw(aggregate_queries())
+            actions.append(Select(query.ours, query.duckdb))
         elif choice == "restart":
             actions.append(Restart(draw(PARALLELISM)))
         elif choice == "drop" and len(views) > 1:
@@ -112,7 +112,7 @@ def random_flows(draw: Draw) -> Scenario:
         else:
             actions.append(draw(epochs(model, 12)))
     actions.append(draw(epochs(model, 12)))
-    return Scenario(SPECS, tuple(actions), draw(PARALLELISM), draw(st.sampled_from([10_000, 3])))
+    return Scenario(SPECS, tuple(actions), draw(PARALLELISM), draw(st.sampled_from([10_000, 3])), TOLERANCE)
 
 
 @together(QUERIES)

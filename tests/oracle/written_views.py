@@ -48,10 +48,14 @@ def flows(draw: Draw, specs: Iterable[SourceSpec]) -> tuple[Action, ...]:
 
 
 def play_views(
-    specs: tuple[SourceSpec, ...], written: Iterable[Written], actions: Iterable[Action], parallelism: int
+    specs: tuple[SourceSpec, ...],
+    written: Iterable[Written],
+    actions: Iterable[Action],
+    parallelism: int,
+    tolerance: float = 0.0,
 ) -> None:
     """Play a flow with a view of each query."""
     pairs = [(query,) if isinstance(query, str) else tuple(query) for query in written]
     views = [CreateView(f"v{at}", *pair) for at, pair in enumerate(pairs)]
     listed = [each for action in actions for each in (views if action is VIEWS else [action])]
-    play(Scenario(specs, tuple(listed), parallelism))
+    play(Scenario(specs, tuple(listed), parallelism, tolerance=tolerance))

@@ -51,6 +51,10 @@ QUERIES: dict[str, Written] = {
     "cross join with a total": "SELECT a.k, q.n FROM a CROSS JOIN (SELECT count(*) AS n FROM b) q",
     "rows with their group's largest": "SELECT a.k, a.x FROM a JOIN (SELECT k, max(x) AS m FROM a GROUP BY k) q "
     "ON a.k = q.k AND a.x = q.m",
+    "aggregate without from": "SELECT (SELECT max(x) FROM a) AS m, (SELECT count(*) FROM b) AS n",
+    "global beside no from": "SELECT count(*) AS n FROM b",
+    "group that exists, without from": "SELECT 1 AS o WHERE EXISTS (SELECT k FROM a GROUP BY k HAVING count(*) > 1)",
+    "constant joined": "SELECT q.o, a.x FROM (SELECT 1 AS o) q JOIN a ON a.k = q.o",
     "distinct of an aggregate": "SELECT DISTINCT count(*) AS n FROM a GROUP BY k",
     "union of aggregates": "SELECT count(*) AS n FROM a UNION ALL SELECT sum(y) FROM b",
     "in an aggregate": "SELECT k, x FROM a WHERE k IN (SELECT max(y) FROM b)",

@@ -143,3 +143,15 @@ def test_a_column_that_a_padded_side_computes_is_asked_for_above_it(third: str) 
     third_rows = rows("c", {"k": 1, "z": 1}, {"k": 2, "z": 1})
     check((A, B, c), view, BOTH, rows("b", {"k": 2, "y": None}), rows("a", {"k": 2, "x": 0}), third_rows)
     check((A, B, c), view, third_rows, rows("b", {"k": 1, "y": 1}), BOTH)
+
+
+def test_a_query_without_from_follows_its_subquery_and_leaves_other_views_alone() -> None:
+    check(
+        (A,),
+        rows("a", {"k": 1, "x": 1}, {"k": 1, "x": 2}),
+        CreateView("v", "SELECT (SELECT max(x) FROM a) AS m"),
+        CreateView("w", "SELECT count(*) AS n FROM a"),
+        rows("a", {"k": 1, "x": 3}),
+        Restart(2),
+        Epoch((Change("a", {"k": 1, "x": 3}, -1),)),
+    )

@@ -116,7 +116,10 @@ class Hydration(Builder):
         if relation in self.fragments:
             return
         donor = self.complete.get(relation) or self._donor(relation)
-        if donor is not None:
+        if isinstance(relation, UnitRow):  # it costs nothing, so it is never read from an arrangement
+            self._scan(relation, UnitScan(f"scan:{relation}"))
+            self.arrange(relation, check=False)
+        elif donor is not None:
             self._scan(relation, ArrangementScan(donor, f"scan:{relation}"))
             self.arrange(relation, check=False)
         elif isinstance(relation, SourceRows):
@@ -126,8 +129,6 @@ class Hydration(Builder):
         elif str(relation) in self.holdings.views:
             self._scan(relation, ChangelogScan(str(relation), f"scan:{relation}"))
             self.arrange(relation, check=False)
-        elif isinstance(relation, UnitRow):
-            self._scan(relation, UnitScan(f"scan:{relation}"))
         elif isinstance(relation, DerivedRows) and OperationInput(relation) in self.complete:
             self.derived(self.program.derived[relation])
         else:

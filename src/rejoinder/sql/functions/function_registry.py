@@ -9,7 +9,14 @@ from sqlglot import exp
 from rejoinder.sql.functions import cast_functions, conditional_functions, logic
 from rejoinder.sql.functions.aggregates.aggregate_registry import AGGREGATES
 from rejoinder.sql.functions.nested import array_functions, lambda_functions, map_functions, nested_functions
-from rejoinder.sql.functions.numbers import arithmetic, bit_functions, math_functions, real_functions, try_arithmetic
+from rejoinder.sql.functions.numbers import (
+    arithmetic,
+    bit_functions,
+    math_functions,
+    number_formats,
+    real_functions,
+    try_arithmetic,
+)
 from rejoinder.sql.functions.scalar_function import ScalarFunction
 from rejoinder.sql.functions.text import (
     encodings,
@@ -27,7 +34,12 @@ FAMILIES: dict[str, tuple[ScalarFunction, ...]] = {
     "Comparisons and logic": (*logic.FUNCTIONS, *patterns.FUNCTIONS, *regex_functions.FUNCTIONS),
     "Conditions": conditional_functions.FUNCTIONS,
     "Casts": cast_functions.FUNCTIONS,
-    "Numbers": (*arithmetic.FUNCTIONS, *math_functions.FUNCTIONS, *try_arithmetic.FUNCTIONS),
+    "Numbers": (
+        *arithmetic.FUNCTIONS,
+        *math_functions.FUNCTIONS,
+        *number_formats.FUNCTIONS,
+        *try_arithmetic.FUNCTIONS,
+    ),
     "Exponents and angles": real_functions.FUNCTIONS,
     "Bits": bit_functions.FUNCTIONS,
     "Text": (*text_functions.FUNCTIONS, *word_functions.FUNCTIONS, *letter_functions.FUNCTIONS),

@@ -51,6 +51,7 @@ _BY_NAME = frozenset(
     )
 )
 """Functions that sqlglot parses in a way of its own, which is not Spark's."""
+_WITH_FORMAT = ("TO_DATE", "TO_TIMESTAMP", "UNIX_TIMESTAMP")
 _AFTER_TABLE = (TokenType.L_PAREN, TokenType.VAR, TokenType.IDENTIFIER)
 
 
@@ -144,7 +145,7 @@ class SparkSql(Spark):
         TERM: ClassVar[dict[TokenType, type[exp.Binary]]] = {**SparkParser.TERM, TokenType.DPIPE: exp.DPipe}
         FUNCTIONS: ClassVar[dict[str, Callable[..., Any]]] = {
             **{name: build for name, build in SparkParser.FUNCTIONS.items() if _has_class(name, build)},
-            **{name: _with_format(SparkParser.FUNCTIONS[name], name) for name in ("TO_DATE", "TO_TIMESTAMP")},
+            **{name: _with_format(SparkParser.FUNCTIONS[name], name) for name in _WITH_FORMAT},
             "REGEXP": SparkParser.FUNCTIONS["RLIKE"],
             **{f"{name}_{end}": _end_of_window(name, end) for name in ("TUMBLE", "HOP") for end in ("START", "END")},
         }

@@ -6,6 +6,7 @@ themselves. What Spark reads by the locale is English.
 
 from __future__ import annotations
 
+import calendar
 import re
 
 from rejoinder.ir.expressions.nodes import Call
@@ -54,7 +55,10 @@ def names_year(pattern: str) -> bool:
     return any(piece["field"] and piece["field"][0] == "y" for piece in _PIECES.finditer(pattern))
 
 
+_MONTHS = [month.lower() for month in calendar.month_name[1:]]
 _READ = {
+    "MMMM": ("m", "(?i:" + "|".join(_MONTHS) + ")"),
+    "MMM": ("m", "(?i:" + "|".join(month[:3] for month in _MONTHS) + ")"),
     "yyyy": ("y", "[0-9]{4,4}"),
     **{letter * 2: (name, "[0-9]{2,2}") for letter, name in zip("MdHms", "mdhns", strict=True)},
     **{letter: (name, "[0-9]{1,2}") for letter, name in zip("MdHms", "mdhns", strict=True)},
@@ -66,8 +70,8 @@ _READ = {
 def unreadable_piece(pattern: str) -> str:
     """The first piece of a pattern by which a text cannot be read; empty if every piece is supported.
 
-    >>> unreadable_piece("dd.MM.yyyy HH:mm"), unreadable_piece("MMM yyyy"), unreadable_piece("Mdyyyy")
-    ('', 'MMM', 'M')
+    >>> unreadable_piece("dd.MM.yyyy HH:mm"), unreadable_piece("E yyyy"), unreadable_piece("Mdyyyy")
+    ('', 'E', 'M')
     """
     position, names = 0, set()
     while position < len(pattern):
@@ -86,6 +90,11 @@ def unreadable_piece(pattern: str) -> str:
 
 
 def _read_time(call: Call) -> str:
+    message = failing("the text is not a time by this pattern")
+    return f"CASE WHEN {{0}} IS NOT NULL THEN COALESCE({_try_read_time(call)}, {message}) END"
+
+
+def _try_read_time(call: Call) -> str:
     (pattern,) = call.operation.options
     parts, names = [], []
     for piece in _PIECES.finditer(str(pattern)):
@@ -99,13 +108,14 @@ def _read_time(call: Call) -> str:
     found, with_found = bound(f"regexp_extract({{0}}, {text_literal('^' + ''.join(parts) + '$')}, [{listed}])")
     defaults = {"y": "1970", "m": "1", "d": "1", "h": "0", "n": "0", "s": "0", "f": "0"}
     texts = {name: f"{found}.{name}" if name in names else f"'{default}'" for name, default in defaults.items()}
+    if "MMM" in str(pattern):
+        texts["m"] = f"CAST(list_position({[month[:3] for month in _MONTHS]}, lower(left({found}.m, 3))) AS VARCHAR)"
     day = " || '-' || ".join(texts[name] for name in "ymd")
     clock = " || ':' || ".join(texts[name] for name in "hns")
     # years start with 1, and DuckDB takes 24 for the midnight after the day
     is_time = f"{found}.{names[0]} <> '' AND {texts['y']} <> '0000' AND {texts['h']} <> '24'"
     read = f"TRY_CAST({day} || ' ' || {clock} || '.' || {texts['f']} AS TIMESTAMP)"
-    message = failing("the text is not a time by this pattern")
-    return with_found(f"CASE WHEN {{0}} IS NOT NULL THEN COALESCE(CASE WHEN {is_time} THEN {read} END, {message}) END")
+    return with_found(f"CASE WHEN {is_time} THEN {read} END")
 
 
 def _text(piece: re.Match[str]) -> str:
@@ -126,4 +136,8 @@ def _date_format(call: Call) -> str:
     return f"CASE WHEN year({{0}}) NOT BETWEEN 1 AND 9999 THEN {message} ELSE {parts} END"
 
 
-RENDERINGS: dict[str, Rendering] = {"date_format": _date_format, "read_time": _read_time}
+RENDERINGS: dict[str, Rendering] = {
+    "date_format": _date_format,
+    "read_time": _read_time,
+    "try_read_time": _try_read_time,
+}

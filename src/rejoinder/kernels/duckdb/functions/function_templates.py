@@ -19,6 +19,7 @@ from rejoinder.kernels.duckdb.functions.numbers import (
     arithmetic,
     bit_functions,
     math_functions,
+    number_formats,
     real_functions,
     try_arithmetic,
 )
@@ -54,6 +55,7 @@ RENDERINGS: dict[str, Rendering] = {
     **logic.RENDERINGS,
     **math_functions.RENDERINGS,
     **nested_functions.RENDERINGS,
+    **number_formats.RENDERINGS,
     **patterns.RENDERINGS,
     **ranking.RENDERINGS,
     **real_functions.RENDERINGS,

@@ -85,6 +85,31 @@ def _two_arrays(name: str, result: pa.DataType | None = None) -> NodeCompiler:
     return compile_two
 
 
+def compile_insert(compiler: Compiler, node: exp.Expr) -> Term:
+    """Compile ARRAY_INSERT; a place beyond an end is reached with NULLs."""
+    first, place, value = arguments(node, 3)
+    array, element = array_argument(compiler, first, node), compiler.compile(value)
+    if not element.is_null and element.type != array.type.value_type:
+        given, needed = spark_types.spark_name(element.type), spark_types.spark_name(array.type)
+        raise mismatch(node, f"{given} cannot be an element of {needed}", "CAST it")
+    terms = array, whole_argument(compiler, place, node), coerce(element, array.type.value_type, node)
+    options = (caps().max_value_length,)
+    return call("array_insert", array.type, *terms, options=options, evaluation="all", can_fail=True)
+
+
+def compile_zip(compiler: Compiler, node: exp.Expr) -> Term:
+    """Compile ARRAYS_ZIP: structs of the elements, named by columns, or by place from 0."""
+    parts = node.expressions
+    if not parts:
+        raise mismatch(node, "arrays_zip takes one array or more")
+    terms = [array_argument(compiler, part, node) for part in parts]
+    names = [part.name if isinstance(part, exp.Column) else str(place) for place, part in enumerate(parts)]
+    if len({name.lower() for name in names}) < len(names):
+        raise refuse(node, "arrays_zip of two arrays of one name is not supported", "use zip_with(x, y, (a, b) -> …)")
+    entry = pa.struct([(name, term.type.value_type) for name, term in zip(names, terms, strict=True)])
+    return call("arrays_zip", spark_types.array_of(entry), *terms, options=tuple(names), evaluation="all")
+
+
 def compile_join(compiler: Compiler, node: exp.Expr) -> Term:
     """Compile ARRAY_JOIN; NULLs are left out unless there is a text for them."""
     array, *texts = arguments(node, 2, 3)
@@ -153,6 +178,10 @@ FUNCTIONS = (
         "array_except(array(1, 2), array(2)) = array(1)", form=_two_arrays("array_except"),
     ),
     ScalarFunction(
+        "array_insert(list, i, x)", "The array with an element at a place, from 1, or from the end if negative.",
+        "array_insert(array(1, 3), 2, 2) = array(1, 2, 3)", form=compile_insert,
+    ),
+    ScalarFunction(
         "array_intersect(list, other)", "The elements that another array has too, each once.",
         "array_intersect(array(1, 2), array(2)) = array(2)", form=_two_arrays("array_intersect"),
     ),
@@ -189,6 +218,10 @@ FUNCTIONS = (
     ScalarFunction(
         "arrays_overlap(list, other)", "Whether two arrays have an element in common.",
         "arrays_overlap(array(1, 2), array(2))", form=_two_arrays("arrays_overlap", spark_types.BOOLEAN),
+    ),
+    ScalarFunction(
+        "arrays_zip(list, other)", "An array of structs with the elements of each place.",
+        "size(arrays_zip(array(1, 2), array('a'))) = 2", form=compile_zip,
     ),
     ScalarFunction(
         "flatten(lists)", "The elements of all arrays of an array; NULL if one of them is NULL.",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 import pyarrow as pa
@@ -11,6 +12,7 @@ from rejoinder.sql.functions.logic import together
 from rejoinder.sql.functions.nested.array_functions import array_argument
 from rejoinder.sql.functions.nested.nested_functions import size_of
 from rejoinder.sql.functions.scalar_function import ScalarFunction, arguments
+from rejoinder.sql.functions.text.text_functions import text_argument
 from rejoinder.sql.types import spark_types
 from rejoinder.sql.types.casts import coerce
 from rejoinder.sql.types.terms import Compiler, Term, call, mismatch, refuse
@@ -77,6 +79,19 @@ def compile_from_entries(compiler: Compiler, node: exp.Expr) -> Term:
     return call("map_from_entries", kind, term, options=names, can_fail=True)
 
 
+def compile_from_text(compiler: Compiler, node: exp.Expr) -> Term:
+    """Compile STR_TO_MAP with literal delimiters, which are plain texts here."""
+    text, *rest = arguments(node, 1, 2, 3)
+    delimiters = [compiler.compile(part) for part in rest]
+    for term in delimiters:
+        is_text = term.literal and term.type == spark_types.STRING
+        if not is_text or not re.fullmatch(r"[^\\^$.|?*+()\[\]{}]+", term.value):
+            raise refuse(node, "str_to_map takes literal delimiters without regular expressions only")
+    options = (*(term.value for term in delimiters), *(",", ":")[len(delimiters) :])
+    kind = pa.map_(spark_types.STRING, spark_types.STRING)
+    return call("str_to_map", kind, text_argument(compiler, text, node), options=options, can_fail=True)
+
+
 def compile_cardinality(compiler: Compiler, node: exp.Expr) -> Term:
     """Compile CARDINALITY, the other name of SIZE."""
     (value,) = arguments(node, 1)
@@ -134,6 +149,10 @@ FUNCTIONS = (
     ),
     ScalarFunction("map_keys(map)", "The keys.", "map_keys(map('a', 1)) = array('a')", (map_argument,), _keys),
     ScalarFunction("map_values(map)", "The values.", "map_values(map('a', 1)) = array(1)", (map_argument,), _values),
+    ScalarFunction(
+        "str_to_map(text, separator, other)", "A map of a text such as `a:1,b:2`.", "str_to_map('a:1,b:2')['b'] = '2'",
+        form=compile_from_text,
+    ),
     ScalarFunction(
         "try_element_at(list, i)", "An element, from 1, or from the end if negative; NULL if there is none.",
         "try_element_at(array(1), 5) IS NULL", form=compile_try_element,

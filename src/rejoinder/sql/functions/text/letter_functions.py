@@ -57,8 +57,17 @@ FUNCTIONS = (
         (bytes_argument,), spark_types.BIGINT, nulls="propagated",
     ),
     ScalarFunction(
+        "initcap(text)", "The text in lower case, with a capital at the start of each word between spaces.",
+        "initcap('hELLO world') = 'Hello World'", (text_argument,), spark_types.STRING, nulls="propagated",
+        can_fail=True,
+    ),
+    ScalarFunction(
         "mask(text)", "The text with X for each upper letter, x for each lower one, and n for each digit.",
         "mask('Ab-1') = 'Xx-n'", (text_argument,), spark_types.STRING, nulls="propagated",
+    ),
+    ScalarFunction(
+        "soundex(text)", "The Soundex code of a text that starts with a letter of ASCII; other texts as they are.",
+        "soundex('Miller') = 'M460'", (text_argument,), spark_types.STRING, nulls="propagated",
     ),
     ScalarFunction(
         "to_binary(text, format)", "The bytes of a text in 'hex', 'utf-8' or 'base64'.",

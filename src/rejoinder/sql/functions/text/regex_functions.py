@@ -75,14 +75,16 @@ def _compile_search(name: str, kind: object) -> NodeCompiler:
 
 
 def compile_split(compiler: Compiler, node: exp.Expr) -> Term:
-    """Compile SPLIT without a limit."""
-    if len(node.expressions) == 3:
-        raise refuse(node, "split with a limit is not supported", "use split_part, or regexp_extract")
-    text, pattern = arguments(node, 2)
+    """Compile SPLIT; a literal limit above 0 leaves the rest of the text in the last part."""
+    text, pattern, *rest = arguments(node, 2, 3)
+    limit = compiler.compile(rest[0]) if rest else constant(0, _INT)
+    if not limit.literal or not spark_types.is_integer(limit.type):
+        raise refuse(node, "split takes a literal limit only", "use split_part, or regexp_extract")
     _, searched, at_end = _searched(compiler, node, pattern)
     kind = spark_types.array_of(_TEXT)
     terms = text_argument(compiler, text, node), searched
-    return call("split", kind, *terms, nulls="propagated", can_fail=at_end)
+    options = (max(int(limit.value), 0),)
+    return call("split", kind, *terms, options=options, nulls="propagated", can_fail=at_end)
 
 
 def compile_ilike(compiler: Compiler, node: exp.Expr) -> Term:
@@ -121,7 +123,7 @@ FUNCTIONS = (
         "regexp_substr('a1b22', '[0-9]{2}') = '22'", form=_compile_search("regexp_substr", _TEXT),
     ),
     ScalarFunction(
-        "split(text, pattern)", "The parts of a text between the matches of a literal regular expression.",
+        "split(text, pattern, limit)", "The parts of a text between the matches of a literal regular expression.",
         "split('a, b;c', '[,;] ?') = array('a', 'b', 'c')", form=compile_split,
     ),
 )  # fmt: skip

@@ -75,15 +75,6 @@ def _compile_cast(kind: pa.DataType, *, is_try: bool) -> NodeCompiler:
     return compile_cast
 
 
-def compile_to_unix_timestamp(compiler: Compiler, node: exp.Expr) -> Term:
-    """Compile TO_UNIX_TIMESTAMP of a time."""
-    (value,) = arguments(node, 1)
-    term = compiler.compile(value)
-    if not spark_types.is_datetime(term.type):
-        raise refuse(node, "TO_UNIX_TIMESTAMP of a string is not supported", "CAST it to TIMESTAMP before")
-    return call("unix_timestamp", spark_types.BIGINT, coerce(term, spark_types.TIMESTAMP, node))
-
-
 _MADE = "make_timestamp(2024, 2, 29, 10, 11, 12.5) = TIMESTAMP '2024-02-29 10:11:12.5'"
 _MADE_DOC = "The time of a year, month, day, hour, minute and second; numbers that are none fail"
 _NTZ = "make_timestamp_ntz(2024, 2, 29, 10, 11, 12) = TIMESTAMP_NTZ '2024-02-29 10:11:12'"
@@ -128,10 +119,6 @@ FUNCTIONS = (
         form=_compile_cast(spark_types.TIMESTAMP_NTZ, is_try=False),
     ),
     ScalarFunction(
-        "to_unix_timestamp(time)", "Seconds since 1970, rounded towards zero.",
-        "to_unix_timestamp(TIMESTAMP '1970-01-01 00:01:00') = 60", form=compile_to_unix_timestamp,
-    ),
-    ScalarFunction(
         "try_make_timestamp(y, m, d, h, n, s)", "The same, NULL if the numbers do not make a time.",
         "try_make_timestamp(2024, 2, 30, 0, 0, 0) IS NULL", aliases=("try_make_timestamp_ltz",),
         form=_compile_made(spark_types.TIMESTAMP, is_try=True),
@@ -140,13 +127,5 @@ FUNCTIONS = (
         "try_make_timestamp_ntz(y, m, d, h, n, s)", "The same, NULL if the numbers do not make a time.",
         "try_make_timestamp_ntz(2024, 2, 30, 0, 0, 0) IS NULL",
         form=_compile_made(spark_types.TIMESTAMP_NTZ, is_try=True),
-    ),
-    ScalarFunction(
-        "try_to_date(x)", "A text or a time as a DATE, NULL if it is none.", "try_to_date('abc') IS NULL",
-        form=_compile_cast(spark_types.DATE, is_try=True),
-    ),
-    ScalarFunction(
-        "try_to_timestamp(x)", "A text or a time as a TIMESTAMP, NULL if it is none.",
-        "try_to_timestamp('abc') IS NULL", form=_compile_cast(spark_types.TIMESTAMP, is_try=True),
     ),
 )  # fmt: skip

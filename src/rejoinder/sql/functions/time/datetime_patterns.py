@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import pyarrow as pa
 from sqlglot import exp
 
+from rejoinder.ir.expressions.scalar_operation import Nulls
 from rejoinder.kernels.duckdb.functions.datetime_patterns import names_year, unreadable_piece, unsupported_piece
-from rejoinder.sql.functions.scalar_function import ScalarFunction, arguments
+from rejoinder.sql.functions.scalar_function import NodeCompiler, ScalarFunction, arguments
 from rejoinder.sql.functions.time.time_functions import date_argument, time_argument
 from rejoinder.sql.types import spark_types
 from rejoinder.sql.types.casts import cast, coerce
-from rejoinder.sql.types.terms import Compiler, Term, call, only, refuse
+from rejoinder.sql.types.terms import Compiler, Term, call, mismatch, only, refuse
 
 
 def _literal(compiler: Compiler, format_: exp.Expr, node: exp.Expr) -> str:
@@ -59,16 +61,55 @@ def compile_to_date(compiler: Compiler, node: exp.Expr) -> Term:
 def compile_to_timestamp(compiler: Compiler, node: exp.Expr) -> Term:
     """Compile TO_TIMESTAMP of a text by a literal pattern; the pattern means nothing to a time."""
     value, format_ = arguments(node, 2)
+    return _read(compiler, value, format_, node)
+
+
+def _compile_try(kind: pa.DataType) -> NodeCompiler:
+    """Make the compiler of TRY_TO_TIMESTAMP or TRY_TO_DATE: a cast, or a text read by a pattern, NULL if it is none."""
+
+    def compile_try(compiler: Compiler, node: exp.Expr) -> Term:
+        value, *format_ = arguments(node, 1, 2)
+        if format_:
+            return cast(_read(compiler, value, format_[0], node, is_try=True), kind, node)
+        term = compiler.compile(value)
+        if not (spark_types.is_datetime(term.type) or term.type == spark_types.STRING or term.is_null):
+            raise mismatch(node, f"a time or a text is needed, not {spark_types.spark_name(term.type)}")
+        return cast(term, kind, node, is_try=term.type == spark_types.STRING)
+
+    return compile_try
+
+
+def compile_unix_timestamp(compiler: Compiler, node: exp.Expr) -> Term:
+    """Compile UNIX_TIMESTAMP of a time, or of a text by a literal pattern."""
+    if isinstance(node, exp.Anonymous):
+        value, *format_ = arguments(node, 1, 2)
+    else:
+        only(node, "this", "format")
+        value, format_ = node.this, []
+    term = compiler.compile(value)
+    if spark_types.is_datetime(term.type):
+        time = coerce(term, spark_types.TIMESTAMP, node)
+    elif format_:
+        time = _read(compiler, value, format_[0], node)
+    else:
+        raise refuse(node, "UNIX_TIMESTAMP of a string is not supported", "add a pattern, or CAST it to TIMESTAMP")
+    return call("unix_timestamp", spark_types.BIGINT, time)
+
+
+def _read(compiler: Compiler, value: exp.Expr, format_: exp.Expr, node: exp.Expr, *, is_try: bool = False) -> Term:
+    """A text as a TIMESTAMP, read by a literal pattern; a time as it is."""
     term = compiler.compile(value)
     if spark_types.is_datetime(term.type):
         return coerce(term, spark_types.TIMESTAMP, node)
     pattern = _literal(compiler, format_, node)
     piece = unreadable_piece(pattern)
     if piece:
-        hint = "supported are yyyy M d H m s, single or double, and fractions S; each field once"
+        hint = "supported are yyyy M d H m s, single or double, MMM, MMMM, and fractions S; each field once"
         raise refuse(node, f"`{piece}` in the pattern '{pattern}' is not supported", hint)
     text = coerce(term, spark_types.STRING, node)
-    return call("read_time", spark_types.TIMESTAMP, text, options=(pattern,), nulls="propagated", can_fail=True)
+    name = "try_read_time" if is_try else "read_time"
+    nulls: Nulls = "possible" if is_try else "propagated"
+    return call(name, spark_types.TIMESTAMP, text, options=(pattern,), nulls=nulls, can_fail=not is_try)
 
 
 FUNCTIONS = (
@@ -97,5 +138,26 @@ FUNCTIONS = (
         "The time as text by a literal pattern, such as `yyyy-MM-dd HH:mm`.",
         "date_format(TIMESTAMP '2024-02-29 10:11:12', 'dd.MM.yy, HH:mm') = '29.02.24, 10:11'",
         form=compile_date_format,
+    ),
+    ScalarFunction(
+        "try_to_date(x, pattern)",
+        "A text or a time as a DATE, NULL if it is none.",
+        "try_to_date('abc') IS NULL",
+        form=_compile_try(spark_types.DATE),
+    ),
+    ScalarFunction(
+        "try_to_timestamp(x, pattern)",
+        "A text or a time as a TIMESTAMP, NULL if it is none.",
+        "try_to_timestamp('abc') IS NULL",
+        form=_compile_try(spark_types.TIMESTAMP),
+    ),
+    ScalarFunction(
+        "unix_timestamp(time, pattern)",
+        "Seconds since 1970, rounded towards zero, of a time, or of a text by a literal pattern.",
+        "unix_timestamp('01.01.1970 00:01', 'dd.MM.yyyy HH:mm') = 60",
+        aliases=("to_unix_timestamp",),
+        parsed=exp.StrToUnix,
+        by_name=True,
+        form=compile_unix_timestamp,
     ),
 )

@@ -191,15 +191,6 @@ def compile_timestamp_diff(compiler: Compiler, node: exp.Expr) -> Term:
     return call("timestampdiff", spark_types.BIGINT, start, end, options=(MICROS[unit],), can_fail=True)
 
 
-def compile_unix_timestamp(compiler: Compiler, node: exp.Expr) -> Term:
-    """Compile UNIX_TIMESTAMP of a time; of a string it would need a format."""
-    only(node, "this", "format")
-    term = compiler.compile(node.this)
-    if not spark_types.is_datetime(term.type):
-        raise refuse(node, "UNIX_TIMESTAMP of a string is not supported", "CAST it to TIMESTAMP before")
-    return call("unix_timestamp", spark_types.BIGINT, coerce(term, spark_types.TIMESTAMP, node))
-
-
 def _date_part(name: str, doc: str, example: str, parsed: type[exp.Expr] | tuple[()] = ()) -> ScalarFunction:
     return ScalarFunction(f"{name}(date)", doc, example, (date_argument,), spark_types.INT, parsed=parsed)
 
@@ -270,13 +261,6 @@ FUNCTIONS = (
     _timestamp_of("timestamp_seconds", "seconds", "timestamp_seconds(60) = TIMESTAMP '1970-01-01 00:01:00'"),
     _timestamp_of("timestamp_millis", "milliseconds", "timestamp_millis(1000) = TIMESTAMP '1970-01-01 00:00:01'"),
     _timestamp_of("timestamp_micros", "microseconds", "timestamp_micros(0) = TIMESTAMP '1970-01-01 00:00:00'"),
-    ScalarFunction(
-        "unix_timestamp(time)",
-        "Seconds since 1970, rounded towards zero.",
-        "unix_timestamp(TIMESTAMP '1970-01-01 00:01:00') = 60",
-        parsed=exp.StrToUnix,
-        form=compile_unix_timestamp,
-    ),
     ScalarFunction(
         "date_trunc('day', time)",
         "The time, rounded down to a unit.",

@@ -8,7 +8,8 @@ import pyarrow as pa
 
 from rejoinder.ir.expressions.nodes import Call
 from rejoinder.kernels.duckdb.duckdb_types import duckdb_type
-from rejoinder.kernels.duckdb.functions.templates import Rendering, failing
+from rejoinder.kernels.duckdb.duckdb_words import quoted
+from rejoinder.kernels.duckdb.functions.templates import Rendering, bound, failing
 
 _TOO_LONG = failing("an array would have too many elements; the cap is max_value_length")
 _BOTH = "{0} IS NOT NULL AND {1} IS NOT NULL"
@@ -38,6 +39,32 @@ def _repeat(call: Call) -> str:
     (most,) = call.operation.options
     repeated = "list_transform(range(CAST(greatest({1}, 0) AS BIGINT)), lambda place: {0})"
     return f"CASE WHEN {{1}} IS NULL THEN NULL WHEN {{1}} > {most} THEN {_TOO_LONG} ELSE {repeated} END"
+
+
+def _insert(call: Call) -> str:
+    (most,) = call.operation.options
+    place, size = "CAST({1} AS BIGINT)", "CAST(len({0}) AS BIGINT)"
+    # the number of elements before the new one; less than 0 if NULLs come between it and the array
+    before = f"CASE WHEN {place} > 0 THEN {place} - 1 ELSE {size} + {place} + 1 END"
+    count, with_count = bound(before)
+    head = f"list_resize(list_slice({{0}}, 1, {count}), {count})"
+    inside = f"list_concat(list_concat({head}, [{{2}}]), list_slice({{0}}, {count} + 1, {size}))"
+    nulls = f"list_resize(CAST([] AS {duckdb_type(call.type)}), -{count})"
+    outside = f"list_concat(list_concat([{{2}}], {nulls}), {{0}})"
+    zero = failing("array_insert counts from 1")
+    made = f"CASE WHEN {count} >= 0 THEN {inside} ELSE {outside} END"
+    checked = f"CASE WHEN {{1}} = 0 THEN {zero} WHEN abs({count}) > {most} THEN {_TOO_LONG} ELSE {made} END"
+    return f"CASE WHEN {_BOTH} THEN {with_count(checked)} END"
+
+
+def _zip(call: Call) -> str:
+    names = (quoted(str(name)) for name in call.operation.options)
+    fields = ", ".join(f"{name} := {{{place}}}[place + 1]" for place, name in enumerate(names))
+    places = [f"{{{place}}}" for place in range(len(call.parts))]
+    longest = f"greatest({', '.join(f'len({place})' for place in places)})"
+    packed = f"struct_pack({fields})"
+    present = " AND ".join(f"{place} IS NOT NULL" for place in places)
+    return f"CASE WHEN {present} THEN list_transform(range(CAST({longest} AS BIGINT)), lambda place: {packed}) END"
 
 
 def _sequence(call: Call) -> str:
@@ -108,6 +135,7 @@ RENDERINGS: dict[str, Rendering] = {
     "array_compact": "list_filter({0}, lambda element: element IS NOT NULL)",
     "array_distinct": lambda call: _first_of_each(_normal(call, 0)),
     "array_except": _common("= 0"),
+    "array_insert": _insert,
     "array_intersect": _common("> 0"),
     "array_join": _join,
     "array_max": "list_max({0})",
@@ -118,6 +146,7 @@ RENDERINGS: dict[str, Rendering] = {
     "array_repeat": _repeat,
     "array_union": _union,
     "arrays_overlap": f"CASE WHEN {_BOTH} THEN {_OVERLAP} END",
+    "arrays_zip": _zip,
     "flatten": "CASE WHEN len({0}) = list_count({0}) THEN flatten({0}) END",
     "get": "CASE WHEN {1} >= 0 AND {1} < len({0}) THEN {0}[CAST({1} AS BIGINT) + 1] END",
     "sequence": _sequence,

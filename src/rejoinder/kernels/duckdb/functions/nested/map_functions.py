@@ -5,7 +5,7 @@ from __future__ import annotations
 from rejoinder.ir.expressions.nodes import Call
 from rejoinder.kernels.duckdb.duckdb_types import duckdb_type
 from rejoinder.kernels.duckdb.duckdb_words import text_literal
-from rejoinder.kernels.duckdb.functions.templates import Rendering, failing
+from rejoinder.kernels.duckdb.functions.templates import Rendering, bound, failing
 
 
 def _map(call: Call) -> str:
@@ -37,6 +37,16 @@ def _from_entries(call: Call) -> str:
     return f"CASE WHEN len({{0}}) = list_count({{0}}) THEN {made} END"
 
 
+def _from_text(call: Call) -> str:
+    between, inside = (text_literal(str(option)) for option in call.operation.options)
+    parts, with_parts = bound(f"string_split({{0}}, {between})")
+    keys = f"list_transform({parts}, lambda part: split_part(part, {inside}, 1))"
+    rest = f"substring(part, instr(part, {inside}) + length({inside}))"
+    values = f"list_transform({parts}, lambda part: CASE WHEN contains(part, {inside}) THEN {rest} END)"
+    made = with_parts(f"CAST(map({keys}, {values}) AS {duckdb_type(call.type)})")
+    return f"CASE WHEN {{0}} IS NOT NULL THEN {made} END"
+
+
 _ZERO = failing("element_at counts from 1")
 
 RENDERINGS: dict[str, Rendering] = {
@@ -47,5 +57,6 @@ RENDERINGS: dict[str, Rendering] = {
     "map_from_entries": _from_entries,
     "map_keys": "map_keys({0})",
     "map_values": "map_values({0})",
+    "str_to_map": _from_text,
     "try_element_at": f"CASE WHEN {{1}} = 0 AND {{0}} IS NOT NULL THEN {_ZERO} ELSE {{0}}[{{1}}] END",
 }

@@ -39,6 +39,10 @@ _UNKNOWN_BESIDE_SIGMA = (
     r"\x{1E6EE}-\x{1E6EF}\x{1E6F5}\x{1E6FF}\x{1F130}-\x{1F149}\x{1F150}-\x{1F169}\x{1F170}-\x{1F189}]"
 )
 
+_DIGRAPHS_AND_GEORGIAN = r"[\x{1C4}-\x{1CC}\x{1F1}-\x{1F3}\x{10D0}-\x{10FF}]"
+NO_PLAIN_CAPITAL = f"(?:{_UPPER_UNKNOWN}|[{''.join(_UPPER_REPLACED)}]|{_DIGRAPHS_AND_GEORGIAN})"
+"""Letters whose title case is not one letter, or another one than the capital."""
+
 
 def upper(text: str) -> str:
     """The template of UPPER."""

@@ -22,7 +22,9 @@ def _bytes(call: Call) -> str:
 
 # Java's encoder writes a space as +, and leaves * but not ~.
 _ENCODED = "replace(replace(replace(url_encode({0}), '%20', '+'), '~', '%7E'), '%2A', '*')"
-_BROKEN = "contains(regexp_replace({0}, '%[0-9A-Fa-f]{2,2}', '', 'g'), '%')"
+IS_BROKEN = "contains(regexp_replace({0}, '%[0-9A-Fa-f]{2,2}', '', 'g'), '%')"
+"""Whether a text has a percent sign that starts no byte."""
+URL_DECODED = "url_decode(replace({0}, '+', ' '))"
 _LETTER = "[A-Za-z0-9+/]"
 _BASE64 = f"^({_LETTER}{{4,4}})*({_LETTER}{{2,2}}==|{_LETTER}{{3,3}}=)?$"
 _DIGITS = "CASE WHEN length({0}) % 2 = 1 THEN '0' || {0} ELSE {0} END"
@@ -45,8 +47,7 @@ RENDERINGS: dict[str, Rendering] = {
     "unbase64": f"CASE WHEN regexp_matches({{0}}, '{_BASE64}') THEN from_base64({{0}}) "
     f"WHEN {{0}} IS NOT NULL THEN {failing('the text is not base64')} END",
     "unhex": f"CASE WHEN regexp_matches({{0}}, '^[0-9A-Fa-f]*$') THEN unhex({_DIGITS}) END",
-    "url_decode": f"CASE WHEN {_BROKEN} THEN {failing('the text is not percent-encoded')} "
-    "ELSE url_decode(replace({0}, '+', ' ')) END",
+    "url_decode": f"CASE WHEN {IS_BROKEN} THEN {failing('the text is not percent-encoded')} ELSE {URL_DECODED} END",
     "url_encode": _ENCODED,
     "validate_utf8": "{0}",
 }

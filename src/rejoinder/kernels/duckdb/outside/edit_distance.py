@@ -38,7 +38,8 @@ def _codes(texts: pa.ChunkedArray) -> tuple[Codes, Codes]:
     """A matrix of code points, a text in a row, and the lengths."""
     values = texts.combine_chunks().fill_null("")
     sizes = np.asarray(pc.utf8_length(values)).astype(np.int64)
-    padded = pc.utf8_rpad(values, int(sizes.max(initial=0)), " ")
-    joined = "".join(padded.to_pylist())
-    codes = np.frombuffer(joined.encode("utf-32-le"), np.uint32)
+    padded = pc.utf8_rpad(values.cast(pa.large_string()), int(sizes.max(initial=0)), " ")
+    offsets = np.frombuffer(padded.buffers()[1], np.int64)[padded.offset : padded.offset + len(padded) + 1]
+    joined = memoryview(padded.buffers()[2] or b"")[offsets[0] : offsets[-1]]
+    codes = np.frombuffer(str(joined, "utf-8").encode("utf-32-le"), np.uint32)
     return codes.reshape(len(values), -1) if len(codes) else np.zeros((len(values), 0), np.uint32), sizes

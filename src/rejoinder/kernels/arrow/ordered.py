@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from rejoinder.kernels.arrow.byte_keys import ByteKeys
+from rejoinder.kernels.arrow.byte_keys import ByteKeys, narrow
 from rejoinder.kernels.arrow.columns import Int64, UInt64, diffs, has_diffs, hashes, single_chunk, take
 from rejoinder.kernels.arrow.hashing import Mask
 from rejoinder.kernels.arrow.probe import expand
@@ -198,13 +198,16 @@ def cut(run: Ordered, low: Int64, high: Int64, values: Int64 | ByteKeys | None, 
 
     Without values: the position after the NULLs; with them, there must be none. Cost: log₂ of the longest range, in
     passes over the ranges still open. Where these are few, each pass would cost more than its comparisons: then each
-    value is searched by itself.
+    value is searched by itself. Ranges that many byte keys share are narrowed first.
     """
     low, high = low.copy(), high.copy()
     active = np.flatnonzero(low < high)
     if len(active) < FEW_NEEDLES and values is not None:
         low[active] = _cut_one_by_one(run, low[active], high[active], values[active], right=right)
         return low
+    if isinstance(values, ByteKeys):
+        low, high = narrow(run.values, values, low, high)
+        active = np.flatnonzero(low < high)
     while len(active):
         middle = (low[active] + high[active]) >> 1
         if values is None:

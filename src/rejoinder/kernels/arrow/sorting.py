@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from rejoinder.kernels.arrow.byte_keys import MANY_KEYS, ByteKeys, ranks_of
 from rejoinder.kernels.arrow.columns import Int64, UInt64
 from rejoinder.kernels.arrow.equality import not_distinct
 
@@ -61,6 +62,8 @@ def rank_values(column: pa.Array) -> Int64:
     >>> rank_values(pa.array([2.5, None, float("nan"), 2.5]))
     array([1, 0, 2, 1])
     """
+    if pa.types.is_binary(column.type) and not column.null_count and len(column) >= MANY_KEYS:
+        return ranks_of(ByteKeys.of(column))
     rows = np.asarray(pc.array_sort_indices(column, null_placement="at_start"))
     ordered = column.take(pa.array(rows))
     steps = ~not_distinct(ordered[:-1], ordered[1:])

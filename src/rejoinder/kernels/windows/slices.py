@@ -11,9 +11,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from rejoinder.kernels.arrow.byte_keys import ByteKeys
 from rejoinder.kernels.arrow.columns import (
@@ -57,6 +59,14 @@ class Needles:
     ceiling: pa.Array
     low: pa.Array
     high: pa.Array
+
+    @cached_property
+    def partitions(self) -> tuple[Int64, Int64]:
+        """The first needle of each partition, and the number of the partition of each needle."""
+        begins = np.ones(len(self.hashes), bool)
+        begins[1:] = self.hashes[1:] != self.hashes[:-1]
+        begins[1:] |= np.asarray(pc.not_equal(self.floor[1:], self.floor[:-1]))
+        return np.flatnonzero(begins), np.cumsum(begins) - 1
 
     def select(self, rows: Int64) -> Needles:
         """Some of the needles."""
@@ -191,10 +201,14 @@ class _Part:
         met = spans(needles.hashes, run)
         first, end = np.zeros(len(needles.hashes), np.int64), np.zeros(len(needles.hashes), np.int64)
         first[met.who], end[met.who] = met.low, met.high
-        first = cut(run, first, end, ByteKeys.of(needles.floor))
-        end = cut(run, first, end, ByteKeys.of(needles.ceiling), right=True)
+        one, number = needles.partitions
+        first, end = first[one], end[one]
+        first = cut(run, first, end, ByteKeys.of(needles.floor)[one])
+        end = cut(run, first, end, ByteKeys.of(needles.ceiling)[one], right=True)
+        first, end = first[number], end[number]
+        # Both ends are searched in the whole partition: many needles with one range cost less than one range for each.
         low = cut(run, first, end, ByteKeys.of(needles.low))
-        high = cut(run, low, end, ByteKeys.of(needles.high), right=True)
+        high = cut(run, first, end, ByteKeys.of(needles.high), right=True)
         return cls(run, single_chunk(run.table.column(order)), first, end, low, high)
 
     def live(self, low: Int64, high: Int64) -> Int64:
@@ -227,10 +241,9 @@ def _extended(
         is_open = [at != end[active] for at, end in zip(reached, limit, strict=True)]
         who, edge_keys = _edges(parts, reached, is_open, later=later)
         live = np.zeros(len(active), np.int64)
-        for part, at, start, end in zip(parts, reached, origin, limit, strict=True):
+        for part, at, start in zip(parts, reached, origin, strict=True):
             there = start[active]
-            near, far = there[who], end[active[who]]
-            low, high = (near, far) if later else (far, near)
+            low, high = part.first[active[who]], part.end[active[who]]
             at[who] = cut(part.run, low, high, ByteKeys.of(edge_keys), right=later)  # all rows with the key of the edge
             live += part.live(there, at) if later else part.live(at, there)
         ended = np.ones(len(active), bool)

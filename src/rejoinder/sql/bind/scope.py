@@ -223,6 +223,15 @@ class Scope:
             for c in self.columns
         )
 
+    def without_qualifiers(self, node: exp.Expr) -> exp.Expr:
+        """Remove the qualifiers of columns, as Spark does in a generated name."""
+
+        def bare(part: exp.Expr) -> exp.Expr:
+            is_qualified = isinstance(part, exp.Column) and bool(part.table) and self.knows(part)
+            return exp.column(part.this.copy()) if is_qualified else part
+
+        return node if isinstance(node, exp.Column) else node.transform(bare)
+
 
 @dataclass(frozen=True)
 class Side:

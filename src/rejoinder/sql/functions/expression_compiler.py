@@ -23,7 +23,7 @@ from rejoinder.sql.functions.nested import nested_functions
 from rejoinder.sql.functions.refusals import unsupported
 from rejoinder.sql.functions.time import windowing_functions, windows
 from rejoinder.sql.parse.clauses import text_of
-from rejoinder.sql.types import literals, spark_types
+from rejoinder.sql.types import literals
 from rejoinder.sql.types.terms import Compiler, Term
 
 
@@ -78,15 +78,15 @@ def output_name(node: exp.Expr, scope: Scope | None = None) -> str:
 
     Without a scope, the name of a sum is not certain: Spark names the sum of a date otherwise.
     """
-    return output_names.output_name(node, None if scope is None else lambda part: _is_time(part, scope))
+    return output_names.output_name(node, None if scope is None else lambda part: type_of(part, scope))
 
 
-def _is_time(node: exp.Expr, scope: Scope) -> bool:
+def type_of(node: exp.Expr, scope: Scope) -> pa.DataType | None:
+    """The type of an expression; None for an interval, and for something that is refused with the whole."""
     try:
-        return spark_types.is_datetime(_Compiler(scope).compile(node).type)
+        return _Compiler(scope).compile(node).type
     except errors.PlanningError:
-        # An interval, or something that is refused with the whole.
-        return isinstance(node, exp.Interval)
+        return None
 
 
 class _Compiler:

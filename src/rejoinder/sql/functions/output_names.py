@@ -5,10 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 
+import pyarrow as pa
 from sqlglot import exp
 
 from rejoinder import errors
 from rejoinder.sql.functions.aggregates.aggregate_registry import aggregate_of, argument_nodes
+from rejoinder.sql.functions.window_names import window_name, with_converted_distances
 from rejoinder.sql.parse.clauses import text_of
 from rejoinder.sql.types import spark_types
 
@@ -41,11 +43,11 @@ _DEFAULTS: dict[str, tuple[str, ...]] = {
 }
 
 
-def output_name(node: exp.Expr, is_time: Callable[[exp.Expr], bool] | None = None) -> str:
+def output_name(node: exp.Expr, type_of: Callable[[exp.Expr], pa.DataType | None] | None = None) -> str:
     """Give the alias, or the name that Spark would generate. Raises `Unsupported` where that name is not certain.
 
-    `is_time` says whether an operand is a date or a timestamp, whose sums Spark names otherwise; without it, the name
-    of a sum is not certain.
+    `type_of` gives the type of an operand, None if it has none: Spark names sums of dates and timestamps, and frames
+    with converted distances, otherwise. Without it, such a name is not certain.
     """
     if isinstance(node, exp.Alias | exp.Column) and SUBQUERY not in node.meta:
         return node.output_name
@@ -56,9 +58,12 @@ def output_name(node: exp.Expr, is_time: Callable[[exp.Expr], bool] | None = Non
     if isinstance(node, exp.Cast) and isinstance(node.this, exp.Column) and not _is_call(node):
         # Spark names a cast after its column, unless it is part of something larger.
         return node.this.output_name
-    sums = node.find_all(exp.Add, exp.Sub)
-    uncertain = any(is_time is None or is_time(total.this) or is_time(total.expression) for total in sums)
-    name = None if uncertain else _generated(node)
+    operands = [operand for total in node.find_all(exp.Add, exp.Sub) for operand in (total.this, total.expression)]
+    if type_of is None:
+        name = None if operands or node.find(exp.WindowSpec) else _generated(node)
+    else:
+        uncertain = any(_is_time(operand, type_of) for operand in operands)
+        name = None if uncertain else _generated(with_converted_distances(node, type_of))
     if name is None:
         raise errors.Unsupported(
             f"`{text_of(node)}` needs a name",
@@ -90,6 +95,14 @@ def subquery_name(form: str, values: Sequence[exp.Expr], outer: Sequence[str]) -
     return f"(named_struct({', '.join(fields)}) IN (listquery{read}))"
 
 
+def _is_time(node: exp.Expr, type_of: Callable[[exp.Expr], pa.DataType | None]) -> bool:
+    """Whether an operand is a time, or may be one."""
+    kind = type_of(node)
+    if kind is None:
+        return isinstance(node, exp.Interval) or node.find(exp.Window) is not None
+    return spark_types.is_datetime(kind)
+
+
 def _is_call(node: exp.Expr) -> bool:
     """Say whether a node was written as a function: sqlglot keeps the place of its name, and not of an operator's."""
     return "start" in node.meta
@@ -112,6 +125,8 @@ def _generated(node: exp.Expr) -> str | None:
         return node.this if node.is_string or _PLAIN_NUMBER.fullmatch(node.this) else None
     if isinstance(node, exp.Boolean | exp.Null):
         return "NULL" if isinstance(node, exp.Null) else str(node.this).lower()
+    if isinstance(node, exp.Window):
+        return window_name(node, _generated)
     if isinstance(node, exp.WithinGroup):
         return _generated_within_group(node)
     if isinstance(node, exp.Filter):

@@ -32,7 +32,7 @@ from rejoinder.sql.bind.scope import Column, Scope
 from rejoinder.sql.bind.windows.window_syntax import with_operands
 from rejoinder.sql.functions import output_names
 from rejoinder.sql.functions.aggregates.aggregate_function import Primitive
-from rejoinder.sql.functions.expression_compiler import compile_expression
+from rejoinder.sql.functions.expression_compiler import compile_expression, type_of
 from rejoinder.sql.functions.function_registry import SIGNATURES
 from rejoinder.sql.functions.refusals import unsupported
 from rejoinder.sql.functions.time.windows import ColumnBounds, pack
@@ -118,23 +118,15 @@ class _Groups:
         """Rewrite an item of the SELECT list over the columns of the groups, and name it as Spark does."""
         inner = unaliased(item)
         rewritten = self._rewritten(inner, aliases=False)
-        name = item.alias if isinstance(item, exp.Alias) else output_names.output_name(self._bare(inner), self._is_time)
+        bare = self.scope.without_qualifiers(inner)
+        name = item.alias if isinstance(item, exp.Alias) else output_names.output_name(bare, self._type)
         return exp.Alias(this=rewritten, alias=exp.to_identifier(name, quoted=True))
 
-    def _bare(self, node: exp.Expr) -> exp.Expr:
-        """Remove the qualifiers of columns, as Spark does in a generated name."""
-
-        def bare(part: exp.Expr) -> exp.Expr:
-            is_qualified = isinstance(part, exp.Column) and bool(part.table) and self.scope.knows(part)
-            return exp.column(part.this.copy()) if is_qualified else part
-
-        return node if isinstance(node, exp.Column) else node.transform(bare)
-
-    def _is_time(self, part: exp.Expr) -> bool:
+    def _type(self, part: exp.Expr) -> pa.DataType | None:
         try:
-            return spark_types.is_datetime(compile_expression(self._rewritten(part, aliases=False), self._scope()).type)
+            return type_of(self._rewritten(part, aliases=False), self._scope())
         except PlanningError:
-            return isinstance(part, exp.Interval)
+            return None  # a part of an expression that is grouped by
 
     def _rewritten(self, node: exp.Expr, *, aliases: bool) -> exp.Expr:
         """Rewrite an expression over the columns of the groups. HAVING may use `aliases` of the SELECT list.

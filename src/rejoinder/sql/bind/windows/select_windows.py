@@ -27,7 +27,8 @@ from rejoinder.sql.bind.windows.window_frames import frame_of
 from rejoinder.sql.bind.windows.window_functions import WindowBinder
 from rejoinder.sql.bind.windows.window_syntax import windows_in
 from rejoinder.sql.functions.aggregates.aggregate_function import Primitive
-from rejoinder.sql.functions.expression_compiler import compile_expression, compile_window, output_name
+from rejoinder.sql.functions.expression_compiler import compile_expression, compile_window, type_of
+from rejoinder.sql.functions.output_names import output_name
 from rejoinder.sql.functions.time.windows import ColumnBounds
 from rejoinder.sql.parse.clauses import marked_name, text_of
 from rejoinder.sql.types import spark_types
@@ -67,9 +68,13 @@ class SelectWindows:
         if qualify is not None:
             node.set("qualify", self._without_aliases(qualify, node.expressions))
         for item in list(node.expressions):
+            rewritten = self._rewritten(item)
             if any(True for _ in windows_in(item)) and not isinstance(item, exp.Alias):
-                output_name(item, self.rows)  # raises: Spark's names of window functions are not supported
-            item.replace(self._rewritten(item))
+                name = output_name(
+                    self.rows.without_qualifiers(item), lambda part: type_of(self._rewritten(part), self.scope)
+                )
+                rewritten = exp.alias_(rewritten, name, quoted=True)
+            item.replace(rewritten)
         qualify = node.args.get("qualify")
         if qualify is not None:
             node.set("qualify", self._rewritten(qualify))

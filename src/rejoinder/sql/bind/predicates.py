@@ -132,3 +132,9 @@ def _range(node: exp.Expr, scope: Scope) -> tuple[Expression, Expression] | None
         return None
     left, right = coerced(sides[0], kind, node), coerced(sides[1], kind, node)
     return (left, right) if isinstance(node, exp.LT | exp.LTE) else (right, left)
+
+
+def same_value(ours: Expression, theirs: Expression) -> Predicate:
+    """The condition `ours <=> theirs`, by which a join is looked up."""
+    both = Expression(operators.compared(ours.node, operators.NULL_SAFE, theirs.node))
+    return Predicate(both, equality=(ours, theirs), bounds=equal_bounds(ours, theirs), null_safe=True)

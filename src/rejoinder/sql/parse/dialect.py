@@ -5,6 +5,7 @@
 - `window` is an ordinary function and name, except in the clause WINDOW name AS (…).
 - ASOF JOIN has a MATCH_CONDITION; LEFT ASOF JOIN is ASOF LEFT JOIN.
 - TUMBLE, HOP, IMPOSE_ORDER and ENRICH take a relation: `TUMBLE(TABLE orders, DESCRIPTOR(ts), INTERVAL 1 MINUTE)`.
+- PARTITION BY may follow that relation; it is read as one more argument, a call of `PARTITION_BY`.
 - Flink's older TUMBLE_START, TUMBLE_END, HOP_START and HOP_END are WINDOW_START and WINDOW_END of a window.
 - A call of a function is read as it is written: `Anonymous` with name and arguments in order, for the registry of
   functions to compile. sqlglot's own classes are used for the functions in `_BY_CLASS` and `_AGGREGATES` only.
@@ -52,6 +53,8 @@ _BY_NAME = frozenset(
 )
 """Functions that sqlglot parses in a way of its own, which is not Spark's."""
 _WITH_FORMAT = ("TO_DATE", "TO_TIMESTAMP", "UNIX_TIMESTAMP")
+PARTITION_BY = "PARTITION_BY"
+"""The call that holds the PARTITION BY of a relation that is an argument."""
 _AFTER_TABLE = (TokenType.L_PAREN, TokenType.VAR, TokenType.IDENTIFIER)
 
 
@@ -67,6 +70,10 @@ def _table_function(parser: Any) -> exp.Expr:
             parser._match_r_paren()
         else:
             arguments.append(parser._parse_table(alias_tokens=set()))
+        if parser._match(TokenType.PARTITION_BY):
+            key = parser._parse_bitwise()  # one column, or several in parentheses
+            keys = key.expressions if isinstance(key, exp.Tuple) else [key.unnest()] if key is not None else []
+            arguments.append(exp.Anonymous(this=PARTITION_BY, expressions=keys))
         parser._match(TokenType.COMMA)
     arguments += parser._parse_function_args(True)
     return exp.Anonymous(this=name, expressions=arguments)

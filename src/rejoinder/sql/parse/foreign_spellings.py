@@ -186,11 +186,21 @@ def refuse_foreign_clauses(tokens: Sequence[Token], text: str) -> None:
         if (word, after) == ("AS", "OF") and is_time and before not in _TIME_WORDS:
             raise _refusal("AS OF of a query", _AS_OF, token, text)
         for pattern, what, hint in _CLAUSES:
-            is_window_function = word == "PARTITION BY" and before == "("
+            is_supported = word == "PARTITION BY" and (before == "(" or _follows_table(words, position))
             candidate = tokens[position : position + len(pattern)]
             fits = len(candidate) == len(pattern) and all(map(_fits, pattern, candidate))
-            if pattern[0] == word and not is_window_function and fits:
+            if pattern[0] == word and not is_supported and fits:
                 raise _refusal(what, hint, token, text)
+
+
+def _follows_table(words: Sequence[str], position: int) -> bool:
+    """Whether a clause follows a relation that is the argument of a function: SESSION(TABLE t PARTITION BY …)."""
+    depth = 0
+    for at in range(position - 1, 0, -1):
+        depth += (words[at] == ")") - (words[at] == "(")
+        if depth < 0:
+            return words[at + 1] == "TABLE"
+    return False
 
 
 def _fits(word: str, token: Token) -> bool:

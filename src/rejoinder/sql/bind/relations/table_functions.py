@@ -3,6 +3,7 @@
     TUMBLE(TABLE orders, DESCRIPTOR(ts), INTERVAL 1 MINUTE)          -- columns window_start and window_end
     HOP(TABLE orders, DESCRIPTOR(ts), slide, size)                   -- the same; a row once per window
     CUMULATE(TABLE orders, DESCRIPTOR(ts), step, size)               -- the same; windows that grow by the step
+    SESSION(TABLE orders PARTITION BY user, DESCRIPTOR(ts), gap)     -- the same; the session of the row
     IMPOSE_ORDER(TABLE orders, DESCRIPTOR(ts), INTERVAL 5 SECONDS)   -- a watermark of ts, 5 seconds behind
 
 TUMBLE and HOP become columns of a subquery:
@@ -28,10 +29,12 @@ from rejoinder.ir.logical import Filter, Node, Project, Query, Scan, Window
 from rejoinder.sql.bind.relations.conversions import FORMS as CONVERSIONS
 from rejoinder.sql.bind.relations.conversions import converted, relation_of
 from rejoinder.sql.bind.relations.repeated_rows import repeat_rows
+from rejoinder.sql.bind.relations.session_rows import with_sessions
 from rejoinder.sql.bind.scope import Scope
 from rejoinder.sql.bind.watermark_delay import delay_of
 from rejoinder.sql.functions.expression_compiler import compile_window
 from rejoinder.sql.parse.clauses import text_of
+from rejoinder.sql.parse.dialect import PARTITION_BY
 from rejoinder.sql.parse.foreign_names import foreign_function
 
 if TYPE_CHECKING:
@@ -41,13 +44,13 @@ _FORMS = {
     "TUMBLE": "TUMBLE(TABLE orders, DESCRIPTOR(ts), INTERVAL 5 MINUTES)",
     "HOP": "HOP(TABLE orders, DESCRIPTOR(ts), INTERVAL 1 MINUTE, INTERVAL 5 MINUTES)",
     "CUMULATE": "CUMULATE(TABLE orders, DESCRIPTOR(ts), INTERVAL 1 MINUTE, INTERVAL 5 MINUTES)",
+    "SESSION": "SESSION(TABLE orders PARTITION BY user, DESCRIPTOR(ts), INTERVAL 5 MINUTES)",
     "IMPOSE_ORDER": "IMPOSE_ORDER(TABLE orders, DESCRIPTOR(ts), INTERVAL 5 SECONDS)",
 }
 
 
 _FOREIGN = {
     "STREAM": "remove STREAM(…): a view follows every input that it reads",
-    "SESSION": "group by it: SELECT key, COUNT(*) … FROM orders GROUP BY key, SESSION(ts, INTERVAL 5 MINUTES)",
 }
 
 
@@ -69,6 +72,9 @@ def bind_table_function(binder: Binder, node: exp.Table, ctes: Ctes) -> tuple[No
             or near_misses(name, [*_FORMS, *CONVERSIONS])
             or f"functions over relations: {', '.join((*_FORMS.values(), *CONVERSIONS.values()))}",
         )
+    partition: Sequence[exp.Expr] = ()
+    if name not in CONVERSIONS:
+        call, partition = _without_partition(call, name)
     relation = relation_of(call, name) if name in CONVERSIONS else _arguments(call, name)[0]
     if isinstance(relation, exp.Query) and not isinstance(relation, exp.Subquery):
         relation = exp.Subquery(this=relation)
@@ -80,11 +86,15 @@ def bind_table_function(binder: Binder, node: exp.Table, ctes: Ctes) -> tuple[No
     if name == "IMPOSE_ORDER":
         return binder.inlined(_query(_ordered(root, scope, time, lengths[0], call), scope), alias, node)
     window = exp.Anonymous(this=name, expressions=[time.copy(), *(length.copy() for length in lengths)])
-    root, scope = repeat_rows(root, scope, [window], binder.numbers)
-    ends = compile_window(window, scope)
-    assert ends is not None
+    if name == "SESSION":
+        root, start, end = with_sessions(root, scope, window, partition, binder.numbers)
+    else:
+        root, scope = repeat_rows(root, scope, [window], binder.numbers)
+        ends = compile_window(window, scope)
+        assert ends is not None
+        start, end = ends.start, ends.end
     query = _query(root, scope)
-    added = (("window_start", ends.start), ("window_end", ends.end))
+    added = (("window_start", start), ("window_end", end))
     return binder.inlined(replace(query, outputs=(*query.outputs, *added)), alias, node)
 
 
@@ -94,6 +104,21 @@ def _call(node: exp.Table) -> exp.Expr:
     while isinstance(call, exp.Anonymous) and call.name.upper() == "TABLE" and len(call.expressions) == 1:
         call = call.expressions[0]
     return call
+
+
+def _without_partition(call: exp.Expr, name: str) -> tuple[exp.Expr, Sequence[exp.Expr]]:
+    """Return the call without PARTITION BY after its relation, and the expressions of that clause."""
+    parts = [part for part in call.expressions if isinstance(part, exp.Anonymous) and part.name == PARTITION_BY]
+    if not parts:
+        return call, ()
+    if name != "SESSION":
+        raise InvalidSql(
+            f"{name} takes no PARTITION BY",
+            detail=text_of(call),
+            hint=f"its windows are the same for all rows; write {_FORMS[name]}",
+        )
+    rest = [part.copy() for part in call.expressions if part not in parts]
+    return exp.Anonymous(this=call.this, expressions=rest), parts[0].expressions
 
 
 def _arguments(call: exp.Expr, name: str) -> tuple[exp.Expr, exp.Column, Sequence[exp.Expr]]:

@@ -15,14 +15,12 @@ from sqlglot import exp
 
 from rejoinder.errors import InvalidSql, TypeMismatch
 from rejoinder.ir.expressions.expression import Expression, column
-from rejoinder.ir.expressions.operators import NULL_SAFE, compared
 from rejoinder.ir.identities import column_text
 from rejoinder.ir.logical import Join, Node, Predicate, Project, WindowCalls
 from rejoinder.ir.window_calls import SortColumn, WindowCall
 from rejoinder.sql.bind.groups.distinct_aggregates import aggregate_of
-from rejoinder.sql.bind.predicates import bind_condition
+from rejoinder.sql.bind.predicates import bind_condition, same_value
 from rejoinder.sql.bind.scope import Column, Scope
-from rejoinder.sql.bind.time_bounds import equal_bounds
 from rejoinder.sql.bind.windows.window_frames import frame_of
 from rejoinder.sql.bind.windows.window_functions import WindowBinder
 from rejoinder.sql.bind.windows.window_syntax import windows_in
@@ -197,7 +195,7 @@ class SelectWindows:
             calls = [(i, primitive) for (group, primitive), i in self.totals.items() if group == partition]
             used = {i for _, primitive in calls for e in primitive.arguments for i in e.columns}
             rows = base if used <= known else windowed
-            same = tuple(_same(expression, column(i, expression.type)) for i, expression in keys)
+            same = tuple(same_value(expression, column(i, expression.type)) for i, expression in keys)
             root = Join(root, aggregate_of(rows, keys, calls, own), same)
         return root
 
@@ -248,11 +246,6 @@ def no_windows(node: exp.Select) -> InvalidSql:
         detail=text_of(node.args["qualify"]),
         hint="a condition on rows stands in WHERE, one on groups in HAVING",
     )
-
-
-def _same(ours: Expression, theirs: Expression) -> Predicate:
-    both = Expression(compared(ours.node, NULL_SAFE, theirs.node))
-    return Predicate(both, equality=(ours, theirs), bounds=equal_bounds(ours, theirs), null_safe=True)
 
 
 def _check_comparable(expression: Expression, window: exp.Window) -> None:

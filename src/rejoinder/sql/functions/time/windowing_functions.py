@@ -113,7 +113,9 @@ def read_session(compiler: Compiler, node: exp.Expr) -> tuple[Term, int]:
         raise errors.Unsupported(
             "a session gap that depends on the row is not supported",
             detail=f"in `{text_of(node)}`",
-            hint="use one gap for all rows: INTERVAL '5' MINUTE",
+            hint="use one gap for all rows: INTERVAL '5' MINUTE; or find the rows that begin a session with window "
+            "functions: a row does if max(time + gap) OVER (PARTITION BY key ORDER BY time ROWS BETWEEN UNBOUNDED "
+            "PRECEDING AND 1 PRECEDING) is NULL or before its time",
         )
     term = read_time(compiler, time, node)
     return term, read_length(gap, node, term.type, "a session gap")

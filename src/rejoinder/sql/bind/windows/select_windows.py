@@ -14,6 +14,7 @@ import pyarrow as pa
 from sqlglot import exp
 
 from rejoinder.errors import InvalidSql, TypeMismatch
+from rejoinder.ir.expressions import nodes
 from rejoinder.ir.expressions.expression import Expression, column
 from rejoinder.ir.identities import column_text
 from rejoinder.ir.logical import Join, Node, Predicate, Project, WindowCalls
@@ -226,6 +227,10 @@ class _Calls:
         return calls[call]
 
     def total(self, primitive: Primitive) -> str:
+        for argument in primitive.arguments:
+            for leaf in nodes.walk(argument.node):
+                if isinstance(leaf, nodes.Column) and leaf.name in self.windows.kinds:  # not a value of another call
+                    self.windows.input(column(leaf.name, leaf.type))
         known = self.windows.totals
         return known.setdefault((self.order.partition, primitive), column_text(self.windows.number, f"t{len(known)}"))
 

@@ -40,7 +40,7 @@ FRAMES: list[Case] = [
     )
 ]
 LIMITS: list[Case] = [
-    (query, InvalidSql, f"{place.split()[0]} must be a whole number that is written down", place, "as in")
+    (query, InvalidSql, f"{place.split()[0]} must be a constant whole number", place, "as in")
     for query, place in (
         ("SELECT k FROM o ORDER BY k LIMIT x", "LIMIT x"),
         ("SELECT k FROM o LIMIT (SELECT max(k) FROM l)", "LIMIT (SELECT MAX(k) FROM l)"),

@@ -69,8 +69,8 @@ def test_the_text_before_the_ordering_stays_as_it_is(driver: Driver) -> None:
         ("SELECT k AS __partition FROM a", InvalidSql, "column `__partition` in the result has a reserved name"),
         ("SELECT TVR k AS __diff FROM a", InvalidSql, "column `__diff` in the result has a reserved name"),
         ("SELECT STREAM k AS _UNDO FROM a", InvalidSql, "column `_UNDO` in the result has a reserved name"),
-        ("SELECT k FROM a LIMIT k", InvalidSql, "LIMIT must be a whole number that is written down"),
-        ("SELECT k FROM a OFFSET k", InvalidSql, "OFFSET must be a whole number that is written down"),
+        ("SELECT k FROM a LIMIT k", InvalidSql, "LIMIT must be a constant whole number"),
+        ("SELECT k FROM a OFFSET k", InvalidSql, "OFFSET must be a constant whole number"),
         ("SELECT k FROM a ORDER BY k + 1", RejoinderError, "ORDER BY takes columns of the result"),
     ],
 )

@@ -74,7 +74,7 @@ REFUSED: list[tuple[str, type[RejoinderError], str]] = [
     ("SELECT DISTINCT m FROM c", TypeMismatch, "DISTINCT on column `m` of type map<string,int>"),
     ("SELECT k FROM (SELECT k, x AS K FROM a) q", InvalidSql, "column `k` appears twice in a subquery"),
     ("SELECT k FROM (SELECT k FROM a) q(x, y)", InvalidSql, "2 column names for 1 columns"),
-    ("SELECT k FROM a LIMIT k", InvalidSql, "LIMIT must be a whole number that is written down"),
+    ("SELECT k FROM a LIMIT k", InvalidSql, "LIMIT must be a constant whole number"),
     ("SELECT k FROM a ORDER BY 2 LIMIT 1", InvalidSql, "ORDER BY 2: there is no such column"),
     ("SELECT rank() OVER (PARTITION BY k) AS r FROM a", InvalidSql, "RANK needs an ORDER BY in its window"),
     ("SELECT sum(x) OVER w AS s FROM a", InvalidSql, "there is no window `w`"),
@@ -92,6 +92,12 @@ REFUSED: list[tuple[str, type[RejoinderError], str]] = [
         "a frame ends before it starts",
     ),
     ("SELECT rank() OVER (ORDER BY k ROWS 1 PRECEDING) AS r FROM a", InvalidSql, "RANK takes no frame"),
+    ("SELECT sum(x) OVER (RANGE UNBOUNDED PRECEDING) AS s FROM a", InvalidSql, "RANGE needs an ORDER BY"),
+    (
+        "SELECT sum(x) OVER (ORDER BY k ROWS 2147483648 PRECEDING) AS s FROM a",
+        InvalidSql,
+        "a distance in ROWS must be a constant whole number",
+    ),
     (
         "SELECT ntile(0) OVER (ORDER BY k) AS r FROM a",
         InvalidSql,

@@ -123,7 +123,8 @@ def bind_selected(root: Node, scope: Scope, node: exp.Select, numbers: Iterator[
         raise InvalidSql(
             "two generators in one SELECT",
             detail=", ".join(text_of(node.expressions[at]) for at in places),
-            hint="put one of them into LATERAL VIEW, after FROM",
+            hint="write each of them as a LATERAL VIEW after FROM: … FROM t LATERAL VIEW explode(a) AS x "
+            "LATERAL VIEW explode(b) AS y; this gives all pairs",
         )
     (at,) = places
     item = node.expressions[at]

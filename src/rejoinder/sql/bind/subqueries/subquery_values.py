@@ -151,7 +151,7 @@ def _has_one_row_at_most(node: Node) -> bool:
 def without_subqueries(
     binder: Binder, root: Node, scope: Scope, node: exp.Select, ctes: Ctes, *, in_aggregates: bool = False
 ) -> tuple[Node, Scope, exp.Select]:
-    """Rows with the subqueries of a SELECT list as columns, and the SELECT on these.
+    """Rows with the subqueries of a SELECT list and of QUALIFY as columns, and the SELECT on these.
 
     `in_aggregates`: those in GROUP BY and in the arguments of aggregates, which are about rows and not about groups.
     """
@@ -167,9 +167,11 @@ def without_subqueries(
             bare.set("group", rows.without(bare.args["group"]))
     else:
         bare.set("expressions", [rows.without(item) for item in node.expressions])
+        if bare.args.get("qualify"):
+            bare.set("qualify", rows.without(bare.args["qualify"]))
     return rows.root, rows.scope, bare
 
 
 def _listed(node: exp.Select) -> list[exp.Expr]:
-    having = node.args.get("having")
-    return [*node.expressions, *([having.this] if having is not None else [])]
+    conditions = (node.args.get(name) for name in ("having", "qualify"))
+    return [*node.expressions, *(condition.this for condition in conditions if condition is not None)]

@@ -82,7 +82,7 @@ def row_count(node: exp.Expr, clause: str) -> int | None:
         return None
     if not isinstance(value, int) or not 0 <= value <= LARGEST:
         raise InvalidSql(
-            f"{clause.upper()} must be a whole number that is written down",
+            f"{clause.upper()} must be a constant whole number",
             detail=f"in `{text_of(part)}`",
             hint=f"as in {clause.upper()} 10; at most {LARGEST}",
         )

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from operator import add, mul, sub
 
 import pyarrow as pa
 from sqlglot import exp
@@ -15,6 +17,7 @@ from rejoinder.sql.types.interval_literals import interval_of
 from rejoinder.sql.types.terms import mismatch, refuse
 
 _DAY = 86_400_000_000
+_FOLDED: dict[type[exp.Expr], Callable[..., int | float]] = {exp.Add: add, exp.Sub: sub, exp.Mul: mul}
 
 
 @dataclass(frozen=True)
@@ -75,11 +78,15 @@ def frame_of(window: exp.Window, order: list[pa.DataType]) -> FrameBounds:
             detail=f"in `{text_of(window)}`",
             hint="order by one column, or count rows: ROWS BETWEEN …",
         )
+    if unit == "range" and not order:
+        raise InvalidSql(
+            "RANGE needs an ORDER BY",
+            detail=f"in `{text_of(window)}`",
+            hint="add ORDER BY, or count rows: ROWS BETWEEN …",
+        )
     start, end = (each.value(unit, order, window) for each in ends)
     if start == float("inf") or end == float("-inf") or start > end:
         raise InvalidSql("a frame ends before it starts", detail=f"in `{text_of(window)}`", hint="swap its two ends")
-    if unit == "range" and not order:  # all rows of the partition are equal in an ORDER BY that is not there
-        return WHOLE
     return FrameBounds(unit, None if start == float("-inf") else start, None if end == float("inf") else end)
 
 
@@ -111,9 +118,12 @@ class _End:
 
 
 def constant(node: exp.Expr) -> int | float | None:
-    """The number that is written, None if it is something else."""
+    """The number that is written, or made of written ones by + - *; None if it is something else."""
     if isinstance(node, exp.Paren):
         return constant(node.this)
+    if type(node) in _FOLDED:
+        parts = constant(node.this), constant(node.expression)
+        return None if None in parts else _FOLDED[type(node)](*parts)
     if isinstance(node, exp.Neg):
         inner = constant(node.this)
         return None if inner is None else -inner
@@ -124,11 +134,11 @@ def constant(node: exp.Expr) -> int | float | None:
 
 def _rows(node: exp.Expr, window: exp.Window) -> int:
     number = constant(node)
-    if not isinstance(number, int):
+    if not isinstance(number, int) or abs(number) >= 1 << 31:
         raise InvalidSql(
-            "a distance in ROWS must be a whole number that is written down",
+            "a distance in ROWS must be a constant whole number",
             detail=f"in `{text_of(window)}`",
-            hint="as in ROWS BETWEEN 3 PRECEDING AND CURRENT ROW",
+            hint="as in ROWS BETWEEN 3 PRECEDING AND CURRENT ROW; at most 2147483647, beyond that write UNBOUNDED",
         )
     return number
 
@@ -136,6 +146,9 @@ def _rows(node: exp.Expr, window: exp.Window) -> int:
 def _distance(node: exp.Expr, order: pa.DataType, window: exp.Window) -> int | float:
     interval = interval_of(node)
     if spark_types.is_datetime(order):
+        days = constant(node) if pa.types.is_date(order) and interval is None else None
+        if isinstance(days, int):
+            return days
         if interval is None:
             raise mismatch(window, "RANGE over a time needs an interval", "as in RANGE INTERVAL 1 HOUR PRECEDING")
         if interval.months:
@@ -148,7 +161,7 @@ def _distance(node: exp.Expr, order: pa.DataType, window: exp.Window) -> int | f
     number = constant(node)
     if number is None or interval is not None:
         raise InvalidSql(
-            "a distance in RANGE must be a number that is written down",
+            "a distance in RANGE must be a constant number",
             detail=f"in `{text_of(window)}`",
             hint="as in RANGE BETWEEN 10 PRECEDING AND CURRENT ROW",
         )

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import re
+
+import pyarrow as pa
 
 from rejoinder.ir.expressions.nodes import Call
 from rejoinder.kernels.duckdb.duckdb_words import text_literal
@@ -47,6 +50,33 @@ def _lenient(clean: str, lenient: str) -> str:
     return f"CASE WHEN {{0}} IS NULL THEN NULL WHEN {_CLEAN} THEN {clean} ELSE {lenient}({{0}}) END"
 
 
+def _written(value: str, kind: pa.DataType, depth: int = 0) -> str:
+    """A value as JSON; NULL for NULL. Braces are written by their codes, since they would be places."""
+    part = f"json_{depth}"
+    if pa.types.is_struct(kind):
+        fields = ", ".join(
+            f"{text_literal(json.dumps(field.name, ensure_ascii=False) + ':')} || "
+            + _written(f"struct_extract({value}, {text_literal(field.name)})", field.type, depth)
+            for field in kind
+        )
+        text = f"chr(123) || concat_ws(',', {fields}) || chr(125)"
+    elif pa.types.is_list(kind):
+        item = f"COALESCE({_written(part, kind.value_type, depth + 1)}, 'null')"
+        text = f"'[' || array_to_string(list_transform({value}, lambda {part}: {item}), ',') || ']'"
+    elif pa.types.is_map(kind):
+        item = f"COALESCE({_written(f'{part}.value', kind.item_type, depth + 1)}, 'null')"
+        entry = f"CAST(to_json({part}.key) AS VARCHAR) || ':' || {item}"
+        entries = f"list_transform(map_entries({value}), lambda {part}: {entry})"
+        text = f"chr(123) || array_to_string({entries}, ',') || chr(125)"
+    elif pa.types.is_string(kind):
+        return f"CAST(to_json({value}) AS VARCHAR)"
+    elif pa.types.is_binary(kind):
+        return f"('\"' || base64({value}) || '\"')"
+    else:
+        return f"CAST({value} AS VARCHAR)"
+    return f"CASE WHEN {value} IS NOT NULL THEN {text} END"
+
+
 _LENGTH = "CASE WHEN json_type({0}) = 'ARRAY' THEN CAST(json_array_length({0}) AS INTEGER) END"
 _KEYS = "CASE WHEN json_type({0}) = 'OBJECT' THEN json_keys({0}) END"
 
@@ -54,4 +84,5 @@ RENDERINGS: dict[str, Rendering] = {
     "get_json_object": _get_object,
     "json_array_length": _lenient(_LENGTH, "arrow_json_lengths"),
     "json_object_keys": _lenient(_KEYS, "arrow_json_keys"),
+    "to_json": lambda call: _written("{0}", call.parts[0].type),
 }

@@ -46,6 +46,7 @@ from rejoinder.sql.bind.relations.pivots import bind_pivot
 from rejoinder.sql.bind.relations.repeated_rows import repeat_rows
 from rejoinder.sql.bind.relations.table_functions import bind_table_function, is_table_function
 from rejoinder.sql.bind.scope import Column, Scope, Side
+from rejoinder.sql.bind.select_list import plain_select_list
 from rejoinder.sql.bind.set_queries import bind_set_operation, refuse_incomparable
 from rejoinder.sql.bind.subqueries.conditions import bind_where
 from rejoinder.sql.bind.subqueries.join_conditions import combine_with_subqueries
@@ -130,7 +131,7 @@ class Binder:
     def select(self, node: exp.Select, ctes: Ctes) -> Query:
         """Bind SELECT … FROM … WHERE …."""
         root, scope = self.sources(node, ctes)
-        node = resolve_emit_time(with_named_windows(node), scope)
+        node = resolve_emit_time(with_named_windows(plain_select_list(node, scope)), scope)
         where = node.args.get("where")
         root, scope = repeat_rows(root, scope, [where, node.args.get("group"), *node.expressions], self.numbers)
         if where is not None:
@@ -353,10 +354,6 @@ class Binder:
         result: list[tuple[str, Expression]] = []
         for item in node.expressions:
             if isinstance(item, exp.Star) or (isinstance(item, exp.Column) and isinstance(item.this, exp.Star)):
-                star = item if isinstance(item, exp.Star) else item.this
-                if star.args.get("except_") or star.args.get("except") or star.args.get("replace"):
-                    hint = "list the columns"
-                    raise Unsupported("* EXCEPT and REPLACE are not supported", detail=text_of(item), hint=hint)
                 qualifier = item.table if isinstance(item, exp.Column) else None
                 result += [(c.name, column(c.id, c.type)) for c in scope.all(qualifier, text_of(item))]
                 continue

@@ -17,6 +17,7 @@ from rejoinder.errors import TypeMismatch
 from rejoinder.ir.expressions.expression import column
 from rejoinder.ir.identities import column_id, column_text
 from rejoinder.ir.logical import Project, Query, SetOperation
+from rejoinder.sql.bind.column_lists import with_item_names
 from rejoinder.sql.bind.predicates import converted
 from rejoinder.sql.parse.clauses import text_of
 from rejoinder.sql.types.spark_types import common_type, comparable, spark_name
@@ -29,7 +30,9 @@ def bind_set_operation(binder: Binder, node: exp.SetOperation, ctes: Ctes) -> Qu
     """Bind a set operation. The names of its columns are those of the left side."""
     is_union, is_distinct = isinstance(node, exp.Union), bool(node.args.get("distinct"))
     clause = f"{node.key.upper()}{'' if is_distinct and not is_union else ' ALL'}"
-    left, right = binder.query(node.left, ctes), binder.query(node.right, ctes)
+    left = binder.query(node.left, ctes)
+    unused = [f"column {at}" for at in range(len(left.outputs))]  # names that nothing in the query can mean
+    right = binder.query(with_item_names(node.right, unused), ctes)
     if len(left.outputs) != len(right.outputs):
         raise TypeMismatch(
             f"{node.key.upper()} of {len(left.outputs)} and {len(right.outputs)} columns",

@@ -21,6 +21,7 @@ from typing import Any, ClassVar
 from sqlglot import exp
 from sqlglot.dialects.spark import Spark
 from sqlglot.parsers.spark import SparkParser
+from sqlglot.parsers.spark2 import build_as_cast
 from sqlglot.tokenizer_core import Token, TokenType
 
 _TABLE_FUNCTIONS = ("CHANGES", "CUMULATE", "ENRICH", "HOP", "IMPOSE_ORDER", "LATEST", "SESSION", "TUMBLE")
@@ -154,6 +155,7 @@ class SparkSql(Spark):
             **{name: build for name, build in SparkParser.FUNCTIONS.items() if _has_class(name, build)},
             **{name: _with_format(SparkParser.FUNCTIONS[name], name) for name in _WITH_FORMAT},
             "REGEXP": SparkParser.FUNCTIONS["RLIKE"],
+            **{name: build_as_cast(name) for name in ("BIGINT", "BINARY", "DECIMAL", "SMALLINT", "TINYINT")},
             **{f"{name}_{end}": _end_of_window(name, end) for name in ("TUMBLE", "HOP") for end in ("START", "END")},
         }
         FUNCTION_PARSERS: ClassVar[dict[str, Callable[..., Any]]] = {

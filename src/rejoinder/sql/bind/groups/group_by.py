@@ -103,11 +103,6 @@ class _Groups:
             if not item.is_star:
                 yield item
                 continue
-            star = item if isinstance(item, exp.Star) else item.this
-            if any(star.args.get(name) for name in ("except_", "except", "replace", "rename")):
-                raise Unsupported(
-                    "* EXCEPT and REPLACE are not supported", detail=text_of(item), hint="list the columns"
-                )
             qualifier = item.table if isinstance(item, exp.Column) else None
             for c in self.scope.all(qualifier or None, text_of(item)):
                 yield exp.column(exp.to_identifier(c.name, quoted=True), table=c.qualifier or None)

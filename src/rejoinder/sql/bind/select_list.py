@@ -1,0 +1,94 @@
+"""Spellings of a SELECT list that others replace: `* EXCEPT (…)`, and aliases of earlier items.
+
+SELECT * EXCEPT (s), n + 1 AS m, m * 2 AS d FROM t
+
+SELECT k, n, n + 1 AS m, (n + 1) * 2 AS d FROM t
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from sqlglot import exp
+
+from rejoinder.errors import AmbiguousName, InvalidSql, UnknownName, Unsupported
+from rejoinder.sql.bind.scope import Scope
+from rejoinder.sql.parse.clauses import text_of
+
+
+def plain_select_list(node: exp.Select, scope: Scope) -> exp.Select:
+    """Return a SELECT without these spellings. Raises a `PlanningError`."""
+    result = node.copy()
+    listed = [each for item in list(result.expressions) for each in _columns(item.pop(), scope)]
+    result.set("expressions", _without_lateral_aliases(listed, scope))
+    return result
+
+
+def _columns(item: exp.Expr, scope: Scope) -> Iterator[exp.Expr]:
+    """Yield the columns of a star with EXCEPT; any other item as it is."""
+    star = item.this if isinstance(item, exp.Column) else item
+    options = star.args if isinstance(star, exp.Star) else {}
+    if options.get("replace") or options.get("rename"):
+        raise Unsupported("* REPLACE is not supported", detail=text_of(item), hint="list the columns, or use * EXCEPT")
+    excepted = options.get("except_") or options.get("except")
+    if not excepted:
+        yield item
+        return
+    columns = scope.all(item.table or None if isinstance(item, exp.Column) else None, text_of(item))
+    names = {part.name.lower() for part in excepted}
+    known = {c.name.lower() for c in columns}
+    for part in excepted:
+        if part.name.lower() not in known or (isinstance(part, exp.Column) and part.table):
+            listed = ", ".join(f"`{c.name}`" for c in columns)
+            raise UnknownName(
+                f"there is no column `{text_of(part)}` to leave out", detail=text_of(item), hint=f"columns: {listed}"
+            )
+    kept = [c for c in columns if c.name.lower() not in names]
+    if not kept:
+        raise InvalidSql("EXCEPT leaves no column", detail=text_of(item), hint="keep one column")
+    for c in kept:
+        qualifier = exp.to_identifier(c.qualifier, quoted=True) if c.qualifier else None
+        yield exp.column(exp.to_identifier(c.name, quoted=True), table=qualifier)
+
+
+def _without_lateral_aliases(items: list[exp.Expr], scope: Scope) -> list[exp.Expr]:
+    """Replace names of earlier items by their expressions."""
+    result: list[exp.Expr] = []
+    known: dict[str, list[exp.Expr]] = {}
+    for item in items:
+        plain = _replaced(item, known, scope) if any(_is_alias(part, known, scope) for part in item.walk()) else item
+        result.append(plain)
+        if isinstance(plain, exp.Alias):
+            known.setdefault(plain.alias.lower(), []).append(plain.this)
+    return result
+
+
+def _is_alias(part: exp.Expr, known: Mapping[str, list[exp.Expr]], scope: Scope) -> bool:
+    """Whether a name means an earlier item. As in Spark, a column of FROM comes first, and subqueries see no items."""
+    if not isinstance(part, exp.Column) or part.table or part.name.lower() not in known:
+        return False
+    return not scope.knows(part) and part.find_ancestor(exp.Query) is None
+
+
+def _replaced(item: exp.Expr, known: Mapping[str, list[exp.Expr]], scope: Scope) -> exp.Expr:
+    if not isinstance(item, exp.Alias | exp.Column):
+        raise Unsupported(
+            f"`{text_of(item)}` needs a name",
+            detail="it uses the alias of an item before it",
+            hint=f"write `{text_of(item)} AS name`",
+        )
+
+    def replaced(part: exp.Expr) -> exp.Expr:
+        if not _is_alias(part, known, scope):
+            return part
+        found = known[part.name.lower()]
+        if len(found) > 1:
+            raise AmbiguousName(
+                f"`{part.name}` is the alias of {len(found)} items",
+                detail=f"in `{text_of(item)}`",
+                hint="give each a name of its own",
+            )
+        return exp.paren(found[0].copy())
+
+    plain = item.transform(replaced)
+    return exp.alias_(plain, item.name, quoted=True) if isinstance(item, exp.Column) else plain

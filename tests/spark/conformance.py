@@ -76,7 +76,7 @@ def differences(spark: Answer, ours: Answer, *, ulps: int = 0) -> list[str]:
     if spark.refused or ours.refused:
         return [f"refused by Spark: {spark.refused or 'no'}, by us: {ours.refused or 'no'}"]
     found = []
-    if ours.name is not None and ours.name != spark.name:
+    if ours.name != spark.name:
         found.append(f"named {ours.name}, by Spark {spark.name}")
     if ours.type != spark.type:
         found.append(f"type {ours.type}, by Spark {spark.type}")

@@ -7,6 +7,7 @@ follow Spark's rules, bottom-up, and not DuckDB's inference.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Mapping
 from typing import Protocol
 
@@ -78,7 +79,32 @@ def output_name(node: exp.Expr, scope: Scope | None = None) -> str:
 
     Without a scope, the name of a sum is not certain: Spark names the sum of a date otherwise.
     """
-    return output_names.output_name(node, None if scope is None else lambda part: type_of(part, scope))
+    if scope is None:
+        return output_names.output_name(node)
+    types: dict[int, pa.DataType] = {}
+
+    def part_type(part: exp.Expr) -> pa.DataType | None:
+        if not types:
+            types.update(_types(node, scope))
+        return types.get(id(part)) or type_of(part, scope)
+
+    return output_names.output_name(node, part_type, lambda column: _is_column(column, scope))
+
+
+def _types(node: exp.Expr, scope: Scope) -> dict[int, pa.DataType]:
+    """The types of the parts of an expression, by the identity of their nodes."""
+    compiler = _Compiler(scope, types={})
+    with contextlib.suppress(errors.PlanningError):  # then it is refused with the whole
+        compiler.compile(node)
+    return compiler.types or {}
+
+
+def _is_column(column: exp.Column, scope: Scope) -> bool:
+    try:
+        scope.resolve(column)
+    except errors.PlanningError:
+        return False
+    return True
 
 
 def type_of(node: exp.Expr, scope: Scope) -> pa.DataType | None:
@@ -90,12 +116,26 @@ def type_of(node: exp.Expr, scope: Scope) -> pa.DataType | None:
 
 
 class _Compiler:
-    def __init__(self, scope: Scope, variables: Mapping[str, Term] | None = None, depth: int = 0) -> None:
+    def __init__(
+        self,
+        scope: Scope,
+        variables: Mapping[str, Term] | None = None,
+        depth: int = 0,
+        types: dict[int, pa.DataType] | None = None,
+    ) -> None:
         self._scope = scope
         self._variables = variables or {}
         self.depth = depth
+        self.types = types
+        """If given, the types of all nodes are put into it, by the identity of the nodes."""
 
     def compile(self, node: exp.Expr) -> Term:
+        term = self._compiled(node)
+        if self.types is not None:
+            self.types[id(node)] = term.type
+        return term
+
+    def _compiled(self, node: exp.Expr) -> Term:
         if not isinstance(node, exp.Expr):
             raise errors.InvalidSql("an argument is missing", hint="look at the calls of functions in the query")
         if isinstance(node, exp.Identifier) and node.name.lower() in self._variables:
@@ -113,7 +153,7 @@ class _Compiler:
         return windows.with_column_bounds(Term(nodes.Column(name, kind)), self._scope)
 
     def with_variables(self, terms: Mapping[str, Term]) -> Compiler:
-        return _Compiler(self._scope, {**self._variables, **terms}, self.depth + 1)
+        return _Compiler(self._scope, {**self._variables, **terms}, self.depth + 1, self.types)
 
     def repeated(self, starts: nodes.Node) -> str | None:
         return self._scope.repeated(starts) if isinstance(self._scope, windows.WindowScope) else None

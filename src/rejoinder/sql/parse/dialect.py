@@ -24,6 +24,13 @@ from sqlglot.parsers.spark import SparkParser
 from sqlglot.parsers.spark2 import build_as_cast
 from sqlglot.tokenizer_core import Token, TokenType
 
+WRITTEN = "written name"
+"""In the meta of a call: the name in the text. Also marks IS NOT, and a field of a struct that has no name."""
+SUFFIX = "suffix"
+"""The written name of a cast that is the suffix of a number, as in `1L`."""
+_SUFFIXES = frozenset(("L", "S", "Y", "D", "F", "BD"))
+UNIT = "written unit"
+"""In the meta of a call with a unit of time: the unit in the text, which sqlglot writes in capitals."""
 _TABLE_FUNCTIONS = ("CHANGES", "CUMULATE", "ENRICH", "HOP", "IMPOSE_ORDER", "LATEST", "SESSION", "TUMBLE")
 _CLASSES = """
 ABS ADD_MONTHS AND ANY_VALUE ARRAY ARRAY_CONTAINS ARRAY_SIZE ASCII BIT_COUNT BOOLEAN CEIL CEILING
@@ -162,6 +169,45 @@ class SparkSql(Spark):
             **{name: parse for name, parse in SparkParser.FUNCTION_PARSERS.items() if name not in _BY_NAME},
             **dict.fromkeys(_TABLE_FUNCTIONS, _table_function),
         }
+
+        def _parse_function_call(self, *arguments: Any, **options: Any) -> exp.Expr | None:
+            """Parse a call, and keep the name that was written: Spark names columns after it."""
+            at = self._index
+            result: exp.Expr | None = super()._parse_function_call(*arguments, **options)
+            words, node = self._tokens[at : self._index], result
+            while isinstance(node, exp.Window | exp.Filter | exp.WithinGroup | exp.IgnoreNulls | exp.RespectNulls):
+                node = node.this
+            if node is None or len(words) < 3 or words[1].token_type != TokenType.L_PAREN:
+                return result
+            name = words[0].text
+            is_sentence = isinstance(node, exp.StrPosition) and any(word.token_type == TokenType.IN for word in words)
+            node.meta[WRITTEN] = "locate" if is_sentence else name
+            if "unit" in node.args or isinstance(node, exp.Extract):
+                node.meta[UNIT] = words[-2 if name.upper() == "TRUNC" else 2].text
+            return result
+
+        def _parse_column_ops(self, this: exp.Expr | None) -> exp.Expr | None:
+            """Parse what follows an operand, and tell `1L` from `1::BIGINT`, which sqlglot makes of it."""
+            words = self._tokens[self._index : self._index + 2]
+            result: exp.Expr | None = super()._parse_column_ops(this)
+            is_suffix = len(words) == 2 and words[0].token_type == TokenType.DCOLON
+            if is_suffix and words[1].text.upper() in _SUFFIXES and isinstance(result, exp.Cast):
+                result.meta[WRITTEN] = SUFFIX
+            return result
+
+        def _parse_is(self, this: exp.Expr | None) -> exp.Expr | None:
+            """Parse IS …, and tell IS NOT NULL from NOT … IS NULL."""
+            is_negated = self._curr.token_type == TokenType.NOT
+            result: exp.Expr | None = super()._parse_is(this)
+            if is_negated and isinstance(result, exp.Not):
+                result.this.meta[WRITTEN] = "is not"
+            return result
+
+        def _to_prop_eq(self, expression: exp.Expr, index: int) -> exp.Expr:
+            """Name a field of a struct that was written without a name, and mark that it was."""
+            result: exp.Expr = super()._to_prop_eq(expression, index)
+            result.meta[WRITTEN] = ""
+            return result
 
         def _parse_join_parts(self) -> tuple[Token | None, Token | None, Token | None]:
             """Parse the words before JOIN; ASOF may follow LEFT."""

@@ -19,6 +19,10 @@ TO_ROW = "BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW"
             "lag(x, 1, NULL) OVER (PARTITION BY k, (x + 1) ORDER BY x ASC NULLS FIRST "
             "ROWS BETWEEN -1 FOLLOWING AND -1 FOLLOWING)",
         ),
+        (
+            "upper(max(k) OVER ())",
+            "upper(max(k) OVER (ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING))",
+        ),
         ("count(*) OVER ()", "count(1) OVER (ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING)"),
         ("sum(x) OVER (ORDER BY x) + 1", f"(sum(x) OVER (ORDER BY x ASC NULLS FIRST RANGE {TO_ROW}) + 1)"),
         (
@@ -35,9 +39,7 @@ def test_a_window_function_without_alias_has_the_name_of_spark(call: str, name: 
     assert list(driver.table("v")[0]) == [name]
 
 
-@pytest.mark.parametrize(
-    "call", ["first_value(x) IGNORE NULLS OVER (ORDER BY x)", "max(d) OVER () + 1", "upper(max(k) OVER ())"]
-)
+@pytest.mark.parametrize("call", ["first_value(x) IGNORE NULLS OVER (ORDER BY x)"])
 def test_a_name_that_is_not_certain_must_be_written(call: str) -> None:
     driver = Driver()
     driver.sql("CREATE CHANGELOG t (k STRING, x INT, d DATE)")

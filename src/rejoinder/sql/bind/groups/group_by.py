@@ -113,15 +113,16 @@ class _Groups:
         """Rewrite an item of the SELECT list over the columns of the groups, and name it as Spark does."""
         inner = unaliased(item)
         rewritten = self._rewritten(inner, aliases=False)
-        bare = self.scope.without_qualifiers(inner)
-        name = item.alias if isinstance(item, exp.Alias) else output_names.output_name(bare, self._type)
+        is_named = isinstance(item, exp.Alias)
+        name = item.alias if is_named else output_names.output_name(inner, self._type_of, self.scope.knows)
         return exp.Alias(this=rewritten, alias=exp.to_identifier(name, quoted=True))
 
-    def _type(self, part: exp.Expr) -> pa.DataType | None:
+    def _type_of(self, part: exp.Expr) -> pa.DataType | None:
+        """The type of a part of an expression: about groups, or about rows inside an aggregate or a grouped part."""
         try:
-            return type_of(self._rewritten(part, aliases=False), self._scope())
+            return type_of(part, self.scope) or type_of(self._rewritten(part, aliases=False), self._scope())
         except PlanningError:
-            return None  # a part of an expression that is grouped by
+            return None
 
     def _rewritten(self, node: exp.Expr, *, aliases: bool) -> exp.Expr:
         """Rewrite an expression over the columns of the groups. HAVING may use `aliases` of the SELECT list.

@@ -28,7 +28,8 @@ from rejoinder.sql.bind.scope import Column, Scope
 from rejoinder.sql.bind.subqueries.bound_subquery import bind_subquery
 from rejoinder.sql.bind.subqueries.subquery_forms import SubqueryForm, has_subquery, read_form
 from rejoinder.sql.bind.subqueries.truth_values import any_value, in_value
-from rejoinder.sql.functions.output_names import SUBQUERY, subquery_name
+from rejoinder.sql.functions.names.expression_names import SUBQUERY
+from rejoinder.sql.functions.output_names import subquery_name
 from rejoinder.sql.parse.clauses import marked_name, text_of
 
 if TYPE_CHECKING:

@@ -1,0 +1,1 @@
+"""The names that Spark generates for expressions without an alias."""

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import settings
 
+from rejoinder.host.caps import caps, use_caps
 from tests.deep import IS_DEEP, TIMES
 
 if TYPE_CHECKING:
@@ -43,6 +44,14 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 def _group(item: pytest.Item) -> str:
     marker = item.get_closest_marker("xdist_group")
     return "" if marker is None else str(marker.args[0])
+
+
+@pytest.fixture(autouse=True)
+def _same_caps() -> Iterator[None]:
+    """Caps are those of the process: what a test sets must not reach the next one."""
+    before = caps()
+    yield
+    use_caps(before)
 
 
 @pytest.fixture(scope="session")

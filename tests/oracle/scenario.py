@@ -95,7 +95,7 @@ class Scenario:
 
 
 @dataclass
-class _Doubles:
+class Doubles:
     """Replaces a double by the first one that was within the tolerance of it, so that rows can be compared as texts."""
 
     tolerance: float
@@ -122,7 +122,7 @@ class Player:
     """Plays a scenario, and compares after every action."""
 
     scenario: Scenario
-    doubles: _Doubles = field(init=False)
+    doubles: Doubles = field(init=False)
     driver: Driver = field(init=False)
     model: Model = field(init=False)
     oracle: duckdb.DuckDBPyConnection = field(init=False)
@@ -130,7 +130,7 @@ class Player:
     past: dict[str, dict[int, Counter[str]]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self.doubles = _Doubles(self.scenario.tolerance)
+        self.doubles = Doubles(self.scenario.tolerance)
         self.driver = Driver(parallelism=self.scenario.parallelism, history=self.scenario.history)
         self.model = Model({source.name: source for source in self.scenario.sources})
         self.oracle = duckdb.connect(":memory:", config={"threads": "1"})

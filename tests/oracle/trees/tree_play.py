@@ -14,7 +14,7 @@ import duckdb
 from rejoinder.errors import PlanningError
 from rejoinder.testing import Driver
 from tests.oracle.model import Model
-from tests.oracle.scenario import CreateView, Player, Select, for_duckdb
+from tests.oracle.scenario import CreateView, Doubles, Player, Select, for_duckdb
 from tests.oracle.trees.tree_flows import TreeFlow
 
 
@@ -43,6 +43,7 @@ class TreePlayer(Player):
 
     def __post_init__(self) -> None:
         self.outcome, self.left_out = Outcome(), set()
+        self.doubles = Doubles(self.scenario.tolerance)
         self.driver = Driver(parallelism=self.scenario.parallelism)
         self.model = Model({source.name: source for source in self.scenario.sources})
         self.oracle = duckdb.connect(":memory:", config={"threads": "1"})

@@ -104,12 +104,23 @@ def substitute(expression: Expression, columns: Mapping[str, Expression]) -> Exp
     if not used:
         return expression
     if expression.is_column:
-        return used[expression.columns[0]]
+        return _with_zone_of(expression, used[expression.columns[0]])
     counts = nodes.uses(expression.node)
     # evaluated ahead of its place, a value could fail where it is guarded: share only what cannot fail
     shared = [name for name, inner in used.items() if counts[name] > 1 and not inner.can_fail]
     values = {name: inner.node for name, inner in used.items()}
     return replace(expression, node=_placed(expression.node, values, shared))
+
+
+def _with_zone_of(column: Expression, value: Expression) -> Expression:
+    """Return what takes the place of a column. A column of another type than its value is a timestamp cast to the
+    other kind of timestamp: the zone is only a label, so the cast is no node of its own (see `sql.types.casts`).
+    """
+    if value.type == column.type or not pa.types.is_timestamp(column.type):
+        return value
+    node = value.node
+    is_column = isinstance(node, nodes.Column)
+    return replace(value, node=nodes.Column(node.name, column.type) if is_column else nodes.Cast(node, column.type))
 
 
 def _placed(root: Node, values: Mapping[str, Node], shared: Sequence[str]) -> Node:

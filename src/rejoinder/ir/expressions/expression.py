@@ -119,8 +119,9 @@ def _with_zone_of(column: Expression, value: Expression) -> Expression:
     if value.type == column.type or not pa.types.is_timestamp(column.type):
         return value
     node = value.node
-    is_column = isinstance(node, nodes.Column)
-    return replace(value, node=nodes.Column(node.name, column.type) if is_column else nodes.Cast(node, column.type))
+    if isinstance(node, nodes.Column):
+        return replace(value, node=nodes.Column(node.name, column.type))
+    return replace(value, node=nodes.Cast(node, column.type))
 
 
 def _placed(root: Node, values: Mapping[str, Node], shared: Sequence[str]) -> Node:

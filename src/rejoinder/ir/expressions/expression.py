@@ -113,8 +113,10 @@ def substitute(expression: Expression, columns: Mapping[str, Expression]) -> Exp
 
 
 def _with_zone_of(column: Expression, value: Expression) -> Expression:
-    """Return what takes the place of a column. A column of another type than its value is a timestamp cast to the
-    other kind of timestamp: the zone is only a label, so the cast is no node of its own (see `sql.types.casts`).
+    """Return what takes the place of a column, with the zone of the column.
+
+    A cast between the two kinds of timestamps changes only that label. Of a column, it is a column of another type, and
+    not a `Cast` (see `sql.types.casts`).
     """
     if value.type == column.type or not pa.types.is_timestamp(column.type):
         return value

@@ -118,7 +118,7 @@ def _with_zone_of(column: Expression, value: Expression) -> Expression:
     A cast between the two kinds of timestamps changes only that label. Of a column, it is a column of another type, and
     not a `Cast` (see `sql.types.casts`).
     """
-    if value.type == column.type or not pa.types.is_timestamp(column.type):
+    if value.type == column.type or not (pa.types.is_timestamp(value.type) and pa.types.is_timestamp(column.type)):
         return value
     node = value.node
     if isinstance(node, nodes.Column):

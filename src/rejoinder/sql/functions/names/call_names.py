@@ -49,6 +49,7 @@ _OMITTED: dict[str, tuple[str, ...]] = {
     "rpad": ("", "", " "),
     "sort_array": ("", "true"),
     "split": ("", "", "-1"),
+    "str_to_map": ("", ",", ":"),
     "string_agg": ("", "NULL"),
     "substr": ("", "", "2147483647"),
     "substring": ("", "", "2147483647"),

@@ -49,7 +49,7 @@ check: $(INSTALLED) ## Lint, formatting, types, and the layers
 	$(BIN)/mypy $(wildcard src tests benchmarks)
 	$(BIN)/lint-imports --no-logo
 
-test: need-java $(INSTALLED) ## Run the checks and the tests: about 15 minutes on two cores
+test: need-java $(INSTALLED) ## Run the checks and the tests: about 25 minutes on two cores
 	@$(MAKE) --no-print-directory --jobs 2 check test-local
 	@$(MAKE) --no-print-directory test-spark
 

@@ -1,4 +1,4 @@
-"""The corpus of expressions, read from `expressions.yaml` and `function_expressions.yaml`."""
+"""The corpus of expressions, read from the files `*expressions.yaml`."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ def _read(name: str) -> dict[str, Any]:
     return corpus
 
 
-_OPERATORS, _FUNCTIONS = _read("expressions.yaml"), _read("function_expressions.yaml")
-_WORDS = _OPERATORS["words"] | _FUNCTIONS["words"]
+_FILES = tuple(_read(name) for name in ("expressions.yaml", "function_expressions.yaml", "format_expressions.yaml"))
+_WORDS = {name: words for file in _FILES for name, words in file.get("words", {}).items()}
 _PLACE = re.compile(r"\{([a-z_]+)\}")
 
 
@@ -35,13 +35,17 @@ def _filled(template: str, words: Iterable[str]) -> str:
     return _PLACE.sub(lambda _: next(remaining), template)
 
 
-LOUDER = expanded(_OPERATORS["louder"] + _FUNCTIONS["louder"])
-CLOSE = expanded(_FUNCTIONS["close"])
-_REASONS = (*_OPERATORS["refused"].values(), *_FUNCTIONS["refused"].values())
-REFUSED = expanded(text for texts in _REASONS for text in texts)
-WRONG = expanded(_OPERATORS["wrong"] + _FUNCTIONS["wrong"])
+def _listed(kind: str) -> list[str]:
+    return expanded(text for file in _FILES for text in file.get(kind, ()))
+
+
+LOUDER = _listed("louder")
+CLOSE = _listed("close")
+REFUSED = expanded(text for file in _FILES for texts in file.get("refused", {}).values() for text in texts)
+WRONG = _listed("wrong")
 _EXCEPTED = {*LOUDER, *REFUSED}
 EQUAL = {
     topic: [text for text in expanded(templates) if text not in _EXCEPTED]
-    for topic, templates in (_OPERATORS["equal"] | _FUNCTIONS["equal"]).items()
+    for file in _FILES
+    for topic, templates in file.get("equal", {}).items()
 }

@@ -11,9 +11,10 @@ from rejoinder.ir.expressions import operators
 from rejoinder.sql.functions.logic import equal, together, truth
 from rejoinder.sql.functions.scalar_function import ScalarFunction, arguments
 from rejoinder.sql.functions.time import windows
+from rejoinder.sql.parse.clauses import text_of
 from rejoinder.sql.types import spark_types
 from rejoinder.sql.types.literals import constant
-from rejoinder.sql.types.terms import NULL, Compiler, Term, choice, evaluated_once, only
+from rejoinder.sql.types.terms import NULL, Compiler, Term, call, choice, evaluated_once, mismatch, only
 
 
 def compile_case(compiler: Compiler, node: exp.Expr) -> Term:
@@ -103,7 +104,35 @@ def _is_not_null(compiler: Compiler, node: exp.Expr) -> Term:
     return Term(operators.is_not_null(compiler.compile(value).node))
 
 
+def compile_raise(compiler: Compiler, node: exp.Expr) -> Term:
+    """Compile RAISE_ERROR: where it is evaluated, the row fails. It takes the type of what stands beside it."""
+    (message,) = arguments(node, 1)
+    return call("raise_error", spark_types.NULL, options=(_message(compiler, message),), can_fail=True)
+
+
+def compile_assert(compiler: Compiler, node: exp.Expr) -> Term:
+    """Compile ASSERT_TRUE: NULL, and the row fails where the condition is not TRUE."""
+    condition, *message = arguments(node, 1, 2)
+    text = _message(compiler, message[0]) if message else f"'{text_of(condition)}' is not true!"
+    tested = truth(compiler.compile(condition), node)
+    return call("assert_true", spark_types.NULL, tested, options=(text,), evaluation="all", can_fail=True)
+
+
+def _message(compiler: Compiler, node: exp.Expr) -> str:
+    """A literal message; of another one its expression: a failure names the row, which has the values."""
+    term = compiler.compile(node)
+    if term.type != spark_types.STRING:
+        raise mismatch(node, f"a message is a text, not {spark_types.spark_name(term.type)}")
+    return str(term.value) if term.literal else text_of(node)
+
+
 FUNCTIONS = (
+    ScalarFunction(
+        "assert_true(condition, message)",
+        "NULL; a row on which the condition is not TRUE fails with the message.",
+        "coalesce(assert_true(1 < 2), 'valid') = 'valid'",
+        form=compile_assert,
+    ),
     ScalarFunction(
         "CASE WHEN condition THEN x ELSE y END",
         "The result of the first condition that is TRUE, or of the first value that equals the operand.",
@@ -158,6 +187,12 @@ FUNCTIONS = (
         "nvl2(NULL, 1, 2) = 2",
         parsed=exp.Nvl2,
         form=compile_if_not_null,
+    ),
+    ScalarFunction(
+        "raise_error(message)",
+        "Fails the row with a message, where it is evaluated.",
+        "if(1 < 2, 'valid', raise_error('the row is not valid')) = 'valid'",
+        form=compile_raise,
     ),
     ScalarFunction(
         "zeroifnull(x)",

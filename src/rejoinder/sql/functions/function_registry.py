@@ -14,6 +14,7 @@ from rejoinder.sql.functions.numbers import (
     bit_functions,
     math_functions,
     number_formats,
+    number_patterns,
     real_functions,
     try_arithmetic,
 )
@@ -23,12 +24,20 @@ from rejoinder.sql.functions.text import (
     json_functions,
     letter_functions,
     patterns,
+    printf_formats,
     regex_functions,
     row_hashes,
     text_functions,
+    url_functions,
     word_functions,
 )
-from rejoinder.sql.functions.time import calendar_functions, datetime_patterns, time_functions, windowing_functions
+from rejoinder.sql.functions.time import (
+    calendar_functions,
+    datetime_patterns,
+    time_buckets,
+    time_functions,
+    windowing_functions,
+)
 
 FAMILIES: dict[str, tuple[ScalarFunction, ...]] = {
     "Comparisons and logic": (*logic.FUNCTIONS, *patterns.FUNCTIONS, *regex_functions.FUNCTIONS),
@@ -38,14 +47,26 @@ FAMILIES: dict[str, tuple[ScalarFunction, ...]] = {
         *arithmetic.FUNCTIONS,
         *math_functions.FUNCTIONS,
         *number_formats.FUNCTIONS,
+        *number_patterns.FUNCTIONS,
         *try_arithmetic.FUNCTIONS,
     ),
     "Exponents and angles": real_functions.FUNCTIONS,
     "Bits": bit_functions.FUNCTIONS,
-    "Text": (*text_functions.FUNCTIONS, *word_functions.FUNCTIONS, *letter_functions.FUNCTIONS),
+    "Text": (
+        *text_functions.FUNCTIONS,
+        *word_functions.FUNCTIONS,
+        *letter_functions.FUNCTIONS,
+        *printf_formats.FUNCTIONS,
+        *url_functions.FUNCTIONS,
+    ),
     "Bytes and digests": (*encodings.FUNCTIONS, *row_hashes.FUNCTIONS),
     "JSON": json_functions.FUNCTIONS,
-    "Dates and times": (*time_functions.FUNCTIONS, *calendar_functions.FUNCTIONS, *datetime_patterns.FUNCTIONS),
+    "Dates and times": (
+        *time_functions.FUNCTIONS,
+        *calendar_functions.FUNCTIONS,
+        *datetime_patterns.FUNCTIONS,
+        *time_buckets.FUNCTIONS,
+    ),
     "Windows of time": windowing_functions.FUNCTIONS,
     "Arrays, maps and structs": (*nested_functions.FUNCTIONS, *array_functions.FUNCTIONS, *map_functions.FUNCTIONS),
     "Lambdas": lambda_functions.FUNCTIONS,

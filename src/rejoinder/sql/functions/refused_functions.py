@@ -153,11 +153,6 @@ REFUSED = (
         "a key in the text of a view would be stored with it",
         "encrypt before the rows come, or when the view is read",
     ),
-    RefusedFunctions(
-        _names("assert_true raise_error"),
-        "it has no value, and no column can be of its type",
-        "filter such rows into a view of their own",
-    ),
     RefusedFunctions(_names("collate collation"), "collations are not supported", "compare LOWER(text)"),
     RefusedFunctions(
         _names(
@@ -216,6 +211,14 @@ SPELLINGS = (
     Spelling(("bitwise_not",), "`~x`", "SELECT k, ~n AS x FROM s"),
     Spelling(("negate",), "`-x`", "SELECT k, -n AS x FROM s"),
     Spelling(("count_distinct",), "`COUNT(DISTINCT x)`", "SELECT k, COUNT(DISTINCT n) AS x FROM s GROUP BY k"),
+    *(
+        Spelling(
+            (f"{name}_distinct",),
+            f"`{name}(DISTINCT x, separator)`",
+            f"SELECT k, {name}(DISTINCT k, ',') AS x FROM s GROUP BY k",
+        )
+        for name in ("listagg", "string_agg")
+    ),
     Spelling(("sum_distinct",), "`SUM(DISTINCT x)`", "SELECT k, SUM(DISTINCT n) AS x FROM s GROUP BY k"),
     Spelling(
         ("grouping",), "`grouping(x)` beside GROUPING SETS", "SELECT k, grouping(k) AS x FROM s GROUP BY ROLLUP (k)"

@@ -44,6 +44,8 @@ def cast(term: Term, kind: pa.DataType, node: exp.Expr, *, is_try: bool = False)
     if source == kind:
         return term
     if term.is_null:
+        if isinstance(term.node, nodes.Call):  # it fails, and takes any type
+            return Term(nodes.Call(term.node.operation, term.node.parts, kind))
         return Term(nodes.Literal(None, kind))
     if isinstance(term.value, int) and spark_types.is_integer(source) and _holds(kind, term.value):
         return constant(Decimal(term.value) if spark_types.is_decimal(kind) else term.value, kind)

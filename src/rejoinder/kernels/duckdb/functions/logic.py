@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import re
 
+import pyarrow as pa
+
 from rejoinder.ir.expressions.nodes import Call
 from rejoinder.ir.expressions.operators import AT_MOST_ONE
+from rejoinder.kernels.duckdb.duckdb_types import duckdb_type
 from rejoinder.kernels.duckdb.functions.templates import Rendering, failing, listed, places
 
 SEVERAL_ROWS = "a scalar subquery has more than one row"
@@ -33,11 +36,19 @@ def _at_most_one(call: Call) -> str:
     return f"CASE WHEN {{0}} THEN {failing(f'{SEVERAL_ROWS}: {several_rows_text(call)}')} ELSE {{1}} END"
 
 
+def _raised(call: Call) -> str:
+    message = failing(re.sub(r"[{}]", "", str(call.operation.options[0])))
+    failed = f"CASE WHEN NOT COALESCE({{0}}, FALSE) THEN {message} END" if call.parts else message
+    return failed if pa.types.is_null(call.type) else f"CAST({failed} AS {duckdb_type(call.type)})"
+
+
 RENDERINGS: dict[str, Rendering] = {
     **{sign: f"({{0}} {sign} {{1}})" for sign in _SIGNS},
     **{test: f"({{0}} {test})" for test in ("IS NULL", "IS NOT NULL", "IS TRUE", "IS FALSE")},
     "IN": _in,
     AT_MOST_ONE: _at_most_one,
     "NOT": "(NOT {0})",
+    "assert_true": _raised,
     "coalesce": listed("COALESCE"),
+    "raise_error": _raised,
 }

@@ -28,6 +28,7 @@ _OMITTED: dict[str, tuple[str, ...]] = {
     "aggregate": ("", "", "", _IDENTITY),
     "approx_percentile": ("", "", "10000"),
     "array_sort": ("", f"lambdafunction({_COMPARED}, namedlambdavariable(), namedlambdavariable())"),
+    "assert_true": ("", "'{0}' is not true!"),
     "bround": ("", "0"),
     "from_unixtime": ("", _TIME_FORMAT),
     "listagg": ("", "NULL"),
@@ -66,6 +67,7 @@ _FORMS: dict[str, str] = {
     "isnull": "({0} IS NULL)",
     "like": "{0} LIKE {1}",
     "positive": "(+ {0})",
+    "raise_error": "raise_error(USER_RAISED_EXCEPTION, map(errorMessage, {0}))",
 }
 _ORDERS: dict[str, tuple[str, ...]] = {
     "date_trunc": ("unit", "this"),
@@ -104,7 +106,7 @@ def call_name(name: str, parts: Sequence[str]) -> str | None:
     name = "date_add" if name == "dateadd" else name
     if name in _FORMS:
         return _FORMS[name].format(*parts) if len(parts) == _FORMS[name].count("{") else None
-    parts = [*parts, *_OMITTED.get(name, ())[len(parts) :]]
+    parts = [*parts, *(text.replace("{0}", parts[0]) for text in _OMITTED.get(name, ())[len(parts) :])]
     return f"{name.upper() if name in _IN_CAPITALS else name}({', '.join(parts)})"
 
 

@@ -133,6 +133,8 @@ class ExpressionNames:
                 return self._sum(node)
             case exp.Cast():
                 return self._cast(node)
+            case exp.Interval():
+                return _certain(interval_name(node))
             case exp.Not(this=exp.Is(expression=exp.Null())) if WRITTEN in node.this.meta:
                 return f"({self.name(node.this.this)} IS NOT NULL)"
             case exp.Is(expression=exp.Null()):
@@ -192,6 +194,12 @@ class ExpressionNames:
             raise NotCertainError  # sqlglot translates the format
         unit = node.meta.get(UNIT)
         names = [unit if unit is not None and _is_unit(part) else self.name(part) for part in parts]
+        if written.lower() == "time_bucket" and len(names) == 2:
+            plain = "_NTZ" * (self.type_of(parts[1]) == spark_types.TIMESTAMP_NTZ)
+            names.append(f"TIMESTAMP{plain} '1970-01-01 00:00:00'")
+        if written.lower() in ("to_char", "to_varchar"):
+            kind = self.type_of(parts[0])
+            written = "date_format" if kind is not None and spark_types.is_datetime(kind) else "to_char"
         return _certain(call_name(written, names))
 
     def _aggregate(self, node: exp.Expr) -> str | None:

@@ -117,6 +117,28 @@ def compile_zip_with(compiler: Compiler, node: exp.Expr) -> Term:
     return call("zip_with", spark_types.array_of(body.type), left, right, merged, evaluation="all")
 
 
+def compile_map_zip(compiler: Compiler, node: exp.Expr) -> Term:
+    """Compile MAP_ZIP_WITH: a lambda over all keys of two maps; a value that is missing is NULL."""
+    first, second, third = arguments(node, 3)
+    maps = [compiler.compile(part) for part in (first, second)]
+    if not all(pa.types.is_map(map_.type) for map_ in maps):
+        given = " and ".join(spark_types.spark_name(map_.type) for map_ in maps)
+        raise mismatch(node, f"two maps are needed, not {given}")
+    key = maps[0].type.key_type
+    if key != maps[1].type.key_type:
+        raise refuse(node, "the keys of two maps must have one type", "CAST one of the maps")
+    function, names = _lambda(compiler, third, node, 3)
+    kind = pa.struct([("key", key), ("first", maps[0].type.item_type), ("second", maps[1].type.item_type)])
+    variable = _variable("_".join(names), kind, compiler)
+    terms = {
+        name.lower(): call("field", field.type, Term(variable), options=(field.name,))
+        for name, field in zip(names, kind, strict=True)
+    }
+    body = _body(compiler, function, terms)
+    merged = Term(nodes.Lambda([variable], body.node))
+    return call("map_zip_with", pa.map_(key, body.type), *maps, merged, evaluation="all")
+
+
 def _entry_lambda(compiler: Compiler, map_: Term, node: exp.Expr, parent: exp.Expr) -> tuple[nodes.Variable, Term]:
     """Compile `(k, v) -> …` over the entries of a map."""
     function, names = _lambda(compiler, node, parent, 2)
@@ -173,6 +195,10 @@ FUNCTIONS = (
     ScalarFunction(
         "map_filter(map, (k, v) -> condition)", "The entries of a map for which a condition is TRUE.",
         "size(map_filter(map('a', 1, 'b', 2), (k, v) -> v > 1)) = 1", form=_compile_entries("map_filter"),
+    ),
+    ScalarFunction(
+        "map_zip_with(map, other, (k, x, y) -> z)", "What a lambda makes of the values of each key of two maps.",
+        "map_zip_with(map('a', 1), map('a', 2), (k, x, y) -> x + y)['a'] = 3", form=compile_map_zip,
     ),
     ScalarFunction(
         "transform(list, x -> y)", "What a lambda makes of each element; `(x, i)` has the place, from 0.",

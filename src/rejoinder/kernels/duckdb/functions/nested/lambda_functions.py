@@ -30,6 +30,15 @@ def _made(call: Call, keys: str, values: str) -> str:
     return f"CASE WHEN {{0}} IS NOT NULL THEN CAST(map({keys}, {values}) AS {duckdb_type(call.type)}) END"
 
 
+def _zipped_maps(call: Call) -> str:
+    added = "list_filter(map_keys({1}), lambda added_key: NOT list_contains(map_keys({0}), added_key))"
+    keys, with_keys = bound(f"list_concat(map_keys({{0}}), {added})")
+    entry = "{'key': zip_key, 'first': {0}[zip_key], 'second': {1}[zip_key]}"
+    values = f"list_transform(list_transform({keys}, lambda zip_key: {entry}), {{2}})"
+    made = with_keys(f"CAST(map({keys}, {values}) AS {duckdb_type(call.type)})")
+    return f"CASE WHEN {{0}} IS NOT NULL AND {{1}} IS NOT NULL THEN {made} END"
+
+
 _ENTRIES = "map_entries({0})"
 
 RENDERINGS: dict[str, Rendering] = {
@@ -41,6 +50,7 @@ RENDERINGS: dict[str, Rendering] = {
         f"CASE WHEN {{0}} IS NOT NULL THEN "
         f"CAST(map_from_entries(list_filter({_ENTRIES}, {{1}})) AS {duckdb_type(call.type)}) END"
     ),
+    "map_zip_with": _zipped_maps,
     "place": "CAST({0} - 1 AS INTEGER)",
     "transform_keys": lambda call: _made(call, f"list_transform({_ENTRIES}, {{1}})", "map_values({0})"),
     "transform_values": lambda call: _made(call, "map_keys({0})", f"list_transform({_ENTRIES}, {{1}})"),

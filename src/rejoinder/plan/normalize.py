@@ -201,7 +201,7 @@ def _join(node: logical.Join, derived: DerivedRelations) -> Block:
             else:
                 first = _padded(_one_sided(left, right, node.predicates, "anti", derived), left, right)
             columns = (*left.columns, *right.columns)
-            union = Union(f"{node.kind.upper()} JOIN", is_outer_join=True)
+            union = Union(f"{node.kind.upper()} JOIN", pads=True)
             return derive("union", union, (first, unmatched_right), columns, derived)
 
 
@@ -294,9 +294,7 @@ def _counted(left: Block, right: Block, on: tuple[Predicate, ...], mode: Mode, d
     if mode != "left":
         return _one_sided(left, matched, same, mode, derived)
     unmatched = _padded(_one_sided(left, matched, same, "anti", derived), left, right)
-    return derive(
-        "union", Union("LEFT JOIN", is_outer_join=True), (pairs, unmatched), (*left.columns, *right.columns), derived
-    )
+    return derive("union", Union("LEFT JOIN", pads=True), (pairs, unmatched), (*left.columns, *right.columns), derived)
 
 
 def _same(ours: Expression, theirs: Expression) -> Predicate:

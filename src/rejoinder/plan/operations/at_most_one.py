@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from rejoinder.ir import logical
-from rejoinder.ir.expressions.expression import Expression, column
+from rejoinder.ir.expressions.expression import Expression
 from rejoinder.ir.identities import RelationId
 from rejoinder.plan.blocks.normal_form import Block, Derived, derive, selected
 from rejoinder.plan.operations.operation import Operation, OwnState, StateText
 from rejoinder.plan.physical import steps
 from rejoinder.plan.physical.arrangement import Arrangement, Key
-from rejoinder.plan.physical.fragments import Fragment, Rounds
+from rejoinder.plan.physical.fragments import Rounds, add_keyed_step
 from rejoinder.watermarks.formula import Formula
 
 if TYPE_CHECKING:
@@ -37,15 +37,14 @@ class AtMostOne(Operation):
 
     key: tuple[str, ...]
 
+    keeps_state = True
+    combines_rows = True
+    certificate = StateText("a scalar subquery", "a row", "link it with the outer query by an equality of event times")
+
     @property
     def text(self) -> str:
         """The key."""
         return f"by {', '.join(self.key)}"
-
-    @property
-    def keeps_state(self) -> bool:
-        """Rows are kept."""
-        return True
 
     def state(self, made: Derived, program: Program) -> Sequence[OwnState]:
         """The rows of the input by key."""
@@ -54,17 +53,11 @@ class AtMostOne(Operation):
     def steps(self, rounds: Rounds, made: Derived, *, whole: bool) -> None:
         """Turn changes of rows into changes of keys."""
         rows = self._rows(made)
-        at = rounds.deliver(rounds.collect_input(made), rows.key)
-        change = rounds.stream(made.id)
-        rounds.add(at.round, steps.AtMostOne(at.stream, change, rows, self.key, MANY, whole=whole))
-        rounds.arrange(rows.relation, check=False)
-        rounds.fragments[made.id] = [Fragment(at.round, change, rows.key.text, hashed=True)]
-        rounds.arrange(made.id, check=False)
 
-    @property
-    def combines_rows(self) -> bool:
-        """A row may stand for several."""
-        return True
+        def step(changes: str, result: str) -> steps.AtMostOne:
+            return steps.AtMostOne(changes, result, rows, self.key, MANY, whole=whole)
+
+        add_keyed_step(rounds, made, rounds.collect_input(made), rows.key, step)
 
     def frontier(self, frontiers: Frontiers, made: Derived, name: str) -> Formula | None:
         """Of the key, that of the rows; a second row changes all other columns."""
@@ -94,16 +87,10 @@ class AtMostOne(Operation):
         keys = ", ".join(labels[name] for name in self.key)
         return f"the only row of {blocks[0]}{f' for each {keys}' if keys else ''}"
 
-    @property
-    def certificate(self) -> StateText | None:
-        """Rows expire by an event time among the columns that link the subquery."""
-        return StateText("a scalar subquery", "a row", "link it with the outer query by an equality of event times")
-
     def _rows(self, made: Derived) -> Arrangement:
         """The rows of the input by key, in which NULL is a value like any other."""
         schema = made.blocks[0].schema
-        parts = tuple(column(name, schema.field(name).type) for name in self.key)
-        return Arrangement(made.input, Key(parts, frozenset(range(len(parts)))), schema)
+        return Arrangement(made.input, Key.of(schema, self.key), schema)
 
 
 def at_most_one(node: logical.AtMostOne, block: Block, known: dict[RelationId, Derived]) -> Block:

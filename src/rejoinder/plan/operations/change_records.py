@@ -12,7 +12,7 @@ from rejoinder.ir.identities import RelationId
 from rejoinder.plan.blocks.normal_form import RECORDED, Block, Derived, derive, selected
 from rejoinder.plan.operations.operation import Operation
 from rejoinder.plan.physical.arrangement import Arrangement
-from rejoinder.plan.physical.fragments import Fragment, Rounds
+from rejoinder.plan.physical.fragments import Rounds, add_keyed_step
 from rejoinder.plan.physical.steps import Record
 
 if TYPE_CHECKING:
@@ -23,28 +23,21 @@ if TYPE_CHECKING:
 class Recording(Operation):
     """The changes of the only block as append-only rows."""
 
-    @property
-    def text(self) -> str:
-        """What is computed."""
-        return "changes"
+    text = "changes"
+    depends_on_past = True  # earlier changes are not part of the present rows
 
     def steps(self, rounds: Rounds, made: Derived, *, whole: bool) -> None:
         """Turn changes into rows. The rows that a hydration starts from are changes of its epoch."""
         inputs, schema = rounds.collect_input(made), made.blocks[0].schema
-        at = rounds.deliver(inputs, Arrangement.by_row(inputs, schema).key)
-        rows = rounds.stream(made.id)
         undo, epoch, time = made.schema.names[len(schema) :]
-        rounds.add(at.round, Record(at.stream, rows, undo, epoch, time))
-        rounds.fragments[made.id] = [Fragment(at.round, rows)]
-        rounds.arrange(made.id, check=False)
+
+        def step(changes: str, rows: str) -> Record:
+            return Record(changes, rows, undo, epoch, time)
+
+        add_keyed_step(rounds, made, inputs, Arrangement.by_row(inputs, schema).key, step, is_keyed=False)
 
     def is_append_only(self, *, input_is: bool) -> bool:
         """A record stays."""
-        return True
-
-    @property
-    def depends_on_past(self) -> bool:
-        """Earlier changes are not part of the present rows."""
         return True
 
     def lineage(self, made: Derived, block: Block, name: str) -> list[Expression]:

@@ -10,7 +10,7 @@ from rejoinder.plan.blocks.normal_form import Derived
 from rejoinder.plan.operations.operation import Operation, OwnState, StateText
 from rejoinder.plan.physical import steps
 from rejoinder.plan.physical.arrangement import Arrangement
-from rejoinder.plan.physical.fragments import Fragment, Rounds
+from rejoinder.plan.physical.fragments import Rounds, add_keyed_step
 from rejoinder.watermarks.formula import Formula
 
 if TYPE_CHECKING:
@@ -24,15 +24,10 @@ class Distinct(Operation):
 
     words: str = field(default="", compare=False)
 
-    @property
-    def text(self) -> str:
-        """What is computed."""
-        return "distinct"
-
-    @property
-    def keeps_state(self) -> bool:
-        """Copies are counted."""
-        return True
+    text = "distinct"
+    keeps_state = True
+    passes_padding = True
+    certificate = StateText("DISTINCT", "a row", "SELECT an event time, or a window of one, among the distinct columns")
 
     def state(self, made: Derived, program: Program) -> Sequence[OwnState]:
         """The copies of each row."""
@@ -41,12 +36,11 @@ class Distinct(Operation):
     def steps(self, rounds: Rounds, made: Derived, *, whole: bool) -> None:
         """Turn changes of copies into changes of rows."""
         counts = _copies(made)
-        at = rounds.deliver(rounds.collect_input(made), counts.key)
-        change = rounds.stream(made.id)
-        rounds.add(at.round, steps.Distinct(at.stream, change, counts, whole=whole))
-        rounds.arrange(counts.relation, check=False)
-        rounds.fragments[made.id] = [Fragment(at.round, change)]
-        rounds.arrange(made.id, check=False)
+
+        def step(changes: str, result: str) -> steps.Distinct:
+            return steps.Distinct(changes, result, counts, whole=whole)
+
+        add_keyed_step(rounds, made, rounds.collect_input(made), counts.key, step, is_keyed=False)
 
     def is_append_only(self, *, input_is: bool) -> bool:
         """It is if its block is."""
@@ -60,21 +54,11 @@ class Distinct(Operation):
         """All columns: equal rows have equal times."""
         return list(made.schema.names)
 
-    @property
-    def passes_padding(self) -> bool:
-        """Rows stay as they are."""
-        return True
-
     def describe(self, made: Derived, columns: Sequence[str], blocks: Sequence[str]) -> str:
         """Which rows, each once."""
         if self.words:
             return f"{self.words}, each once: {blocks[0]}"
         return f"each row once: {', '.join(columns)} of {blocks[0]}"
-
-    @property
-    def certificate(self) -> StateText | None:
-        """Copies expire by an event time among the columns."""
-        return StateText("DISTINCT", "a row", "SELECT an event time, or a window of one, among the distinct columns")
 
 
 def _copies(made: Derived) -> Arrangement:

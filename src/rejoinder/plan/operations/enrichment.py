@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from rejoinder.ir import logical
-from rejoinder.ir.expressions.expression import Expression, column
+from rejoinder.ir.expressions.expression import Expression
 from rejoinder.ir.function_reference import PythonFunction
 from rejoinder.ir.identities import RelationId
 from rejoinder.plan.blocks.normal_form import Block, Columns, Derived, derive, selected
 from rejoinder.plan.operations.operation import Operation, OwnState
 from rejoinder.plan.physical.arrangement import Arrangement, Key
-from rejoinder.plan.physical.fragments import Fragment, Rounds
+from rejoinder.plan.physical.fragments import Rounds, add_keyed_step
 from rejoinder.plan.physical.steps import Enrich
 
 if TYPE_CHECKING:
@@ -36,16 +36,14 @@ class Enrichment(Operation):
     arguments: tuple[str, ...]
     answers: Columns
 
+    keeps_state = True
+    filters_late_rows = False  # answers are stored for retractions, and their expiry does not make rows late
+
     @property
     def text(self) -> str:
         """What is computed."""
         answers = ", ".join(f"{name} {kind}" for name, kind in self.answers)
         return f"{self.function.text} of {', '.join(self.arguments)} gives {answers}"
-
-    @property
-    def keeps_state(self) -> bool:
-        """Answers are kept."""
-        return True
 
     def state(self, made: Derived, program: Program) -> Sequence[OwnState]:
         """The rows with their answers."""
@@ -53,18 +51,17 @@ class Enrichment(Operation):
 
     def steps(self, rounds: Rounds, made: Derived, *, whole: bool) -> None:
         """Turn changes of rows into changes of rows with answers. A hydration uses the answers that are stored."""
-        answers = self._answered(made)
-        at = rounds.deliver(rounds.collect_input(made), answers.key)
-        change = rounds.stream(made.id)
+        answers, inputs = self._answered(made), rounds.collect_input(made)
         names = pa.schema([(name, made.schema.field(at).type) for at, name in enumerate(self.arguments)])
         columns = pa.schema(self.answers)
         views = rounds.program.readers(made.id)
         stored = rounds.stored(answers) if whole else answers
         before = answers if stored is None else stored
-        step = Enrich(at.stream, change, before, self.function, names, columns, views, whole=stored is None)
-        rounds.add(at.round, step)
-        rounds.fragments[made.id] = [Fragment(at.round, change, answers.key.text, hashed=True)]
-        rounds.arrange(made.id, check=False)
+
+        def step(changes: str, result: str) -> Enrich:
+            return Enrich(changes, result, before, self.function, names, columns, views, whole=stored is None)
+
+        add_keyed_step(rounds, made, inputs, answers.key, step)
 
     def is_append_only(self, *, input_is: bool) -> bool:
         """It is if its block is."""
@@ -73,11 +70,6 @@ class Enrichment(Operation):
     def expiry_columns(self, made: Derived) -> Sequence[str]:
         """All columns of the row."""
         return [name for name, _ in made.blocks[0].outputs]
-
-    @property
-    def filters_late_rows(self) -> bool:
-        """Return False: answers are stored for rows that can be retracted, and their expiry does not make rows late."""
-        return False
 
     def lineage(self, made: Derived, block: Block, name: str) -> list[Expression]:
         """An answer depends on all columns of the row."""
@@ -96,8 +88,7 @@ class Enrichment(Operation):
 
     def _answered(self, made: Derived) -> Arrangement:
         """The rows with their answers, by all columns of the row, in which NULL is a value like any other."""
-        fields = list(made.schema)[: len(self.arguments)]
-        key = Key(tuple(column(field.name, field.type) for field in fields), frozenset(range(len(fields))))
+        key = Key.of(made.schema, made.schema.names[: len(self.arguments)])
         return Arrangement(made.id, key, made.schema)
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import pyarrow as pa
 
@@ -30,7 +30,7 @@ from rejoinder.plan.blocks.normal_form import Block, Derived, Input, derive
 from rejoinder.plan.operations.append_only import has_append_only_input
 from rejoinder.plan.operations.operation import Operation, OwnState, StateText
 from rejoinder.plan.physical.arrangement import Arrangement, Key
-from rejoinder.plan.physical.fragments import Fragment, Rounds
+from rejoinder.plan.physical.fragments import Rounds, add_keyed_step
 from rejoinder.plan.physical.steps import Aggregate
 from rejoinder.watermarks.formula import Formula
 
@@ -47,6 +47,15 @@ class Grouping(Operation):
     keys: tuple[pa.DataType, ...]
     accumulators: tuple[Accumulator, ...]
     order: OrderColumns | None = field(default=None, kw_only=True)
+
+    expires_by_key: ClassVar[bool] = True
+    """Whether all rows of a group, old and new, expire together: then an expired group is never looked up."""
+    keeps_state = True
+    combines_rows = True
+    passes_padding = True  # keys stay as they are
+    certificate = StateText(
+        "GROUP BY", "a group", "GROUP BY a window of an event time, such as TUMBLE(ts, INTERVAL 1 HOUR)"
+    )
 
     @property
     def key_names(self) -> tuple[str, ...]:
@@ -67,11 +76,6 @@ class Grouping(Operation):
         calls = ", ".join(each.canonical for each in self.accumulators)
         return f"by {len(self.keys)}: {calls}" + ("" if self.order is None else f" in the order of {self.order.key}")
 
-    @property
-    def keeps_state(self) -> bool:
-        """Groups are kept."""
-        return True
-
     def state(self, made: Derived, program: Program) -> Sequence[OwnState]:
         """The groups, and values if an accumulator needs them."""
         groups, values = OwnState(self._groups(made), "groups"), self._values(made, program)
@@ -86,34 +90,22 @@ class Grouping(Operation):
         """Turn changes of rows into changes of groups."""
         inputs = rounds.collect_input(made)
         groups = self._groups(made)
-        at = rounds.deliver(inputs, groups.key)
-        change = rounds.stream(made.id)
-        step = Aggregate(
-            at.stream,
-            change,
-            groups,
-            self.key_names,
-            self.accumulators,
-            self._values(made, rounds.program),
-            rounds.program.readers(made.id),
-            whole=whole,
-            expiring=None if self.expires_by_key else rounds.retentions.of(groups),
-            order=None if self.order is None else (self._in_order(made, self.order), self.order),
-        )
-        rounds.add(at.round, step)
-        rounds.arrange(inputs, check=False)
-        rounds.fragments[made.id] = [Fragment(at.round, change, groups.key.text, hashed=True)]
-        rounds.arrange(made.id, check=False)
 
-    @property
-    def expires_by_key(self) -> bool:
-        """Whether all rows of a group, old and new, expire together: then an expired group is never looked up."""
-        return True
+        def step(changes: str, result: str) -> Aggregate:
+            return Aggregate(
+                changes,
+                result,
+                groups,
+                self.key_names,
+                self.accumulators,
+                self._values(made, rounds.program),
+                rounds.program.readers(made.id),
+                whole=whole,
+                expiring=None if self.expires_by_key else rounds.retentions.of(groups),
+                order=None if self.order is None else (self._in_order(made, self.order), self.order),
+            )
 
-    @property
-    def combines_rows(self) -> bool:
-        """A group is made of many rows."""
-        return True
+        add_keyed_step(rounds, made, inputs, groups.key, step)
 
     def frontier(self, frontiers: Frontiers, made: Derived, name: str) -> Formula | None:
         """Of keys, that of the rows; accumulators have none."""
@@ -129,11 +121,6 @@ class Grouping(Operation):
             return [expression for _, expression in block.outputs]
         return super().lineage(made, block, name)
 
-    @property
-    def passes_padding(self) -> bool:
-        """Keys stay as they are."""
-        return True
-
     def column_labels(self, made: Derived, labels: Labels) -> dict[str, str]:
         """The keys, and the calls."""
         calls = {each.name: each.text for each in self.accumulators}
@@ -147,13 +134,6 @@ class Grouping(Operation):
         if not keys:
             return f"all rows of {blocks[0]} as one group: {calls}"
         return f"groups of {blocks[0]} by {keys}: {calls}"
-
-    @property
-    def certificate(self) -> StateText | None:
-        """Groups expire by an event time among the keys."""
-        return StateText(
-            "GROUP BY", "a group", "GROUP BY a window of an event time, such as TUMBLE(ts, INTERVAL 1 HOUR)"
-        )
 
     def _groups(self, made: Derived) -> Arrangement:
         """The rows of the groups, by key, in which NULL is a value like any other."""
@@ -171,8 +151,7 @@ class Grouping(Operation):
         return Arrangement(made.input, self._key(), made.blocks[0].schema, order.key)
 
     def _key(self) -> Key:
-        parts = tuple(column(name, kind) for name, kind in zip(self.key_names, self.keys, strict=True))
-        return Key(parts, frozenset(range(len(parts))))
+        return Key.of(self.schema, self.key_names)
 
 
 def _plain(keys: tuple[pa.DataType, ...], layout: Layout) -> Grouping:

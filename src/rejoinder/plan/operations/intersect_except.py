@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from rejoinder.ir.expressions.expression import column, literal
+from rejoinder.ir.expressions.expression import literal
 from rejoinder.ir.identities import RelationId, column_part
 from rejoinder.plan.blocks.normal_form import Block, Columns, Derived, derive
 from rejoinder.plan.operations.operation import OwnState, SetOperation, StateText
 from rejoinder.plan.physical import steps
 from rejoinder.plan.physical.arrangement import Arrangement, Key
-from rejoinder.plan.physical.fragments import Fragment, Rounds
+from rejoinder.plan.physical.fragments import Rounds, add_keyed_step
 
 if TYPE_CHECKING:
     from rejoinder.plan.rounds.program import Program
@@ -33,6 +33,9 @@ class IntersectExcept(SetOperation):
 
     keeps: steps.Kept
     all: bool
+
+    keeps_state = True
+    passes_padding = True
 
     @property
     def text(self) -> str:
@@ -51,11 +54,6 @@ class IntersectExcept(SetOperation):
         marked = tuple(replace(block, outputs=(*block.outputs, (side, is_left))) for block, is_left in sides)
         return derive(self.keeps, self, marked, columns, known)
 
-    @property
-    def keeps_state(self) -> bool:
-        """Copies on both sides are counted."""
-        return True
-
     def state(self, made: Derived, program: Program) -> Sequence[OwnState]:
         """The copies of each row on both sides."""
         return [OwnState(_copies(made), "copies", "how many copies of each row each side has")]
@@ -63,13 +61,11 @@ class IntersectExcept(SetOperation):
     def steps(self, rounds: Rounds, made: Derived, *, whole: bool) -> None:
         """Turn changes of copies into changes of the result."""
         copies = _copies(made)
-        at = rounds.deliver(rounds.collect_input(made), copies.key)
-        change = rounds.stream(made.id)
-        step = steps.IntersectExcept(at.stream, change, copies, _side(made), self.keeps, self.all, whole=whole)
-        rounds.add(at.round, step)
-        rounds.arrange(copies.relation, check=False)
-        rounds.fragments[made.id] = [Fragment(at.round, change, copies.key.text, hashed=True)]
-        rounds.arrange(made.id, check=False)
+
+        def step(changes: str, result: str) -> steps.IntersectExcept:
+            return steps.IntersectExcept(changes, result, copies, _side(made), self.keeps, self.all, whole=whole)
+
+        add_keyed_step(rounds, made, rounds.collect_input(made), copies.key, step)
 
     def is_append_only(self, *, input_is: bool) -> bool:
         """INTERSECT is if both sides are; a row on the right side takes one from EXCEPT."""
@@ -78,11 +74,6 @@ class IntersectExcept(SetOperation):
     def expiry_columns(self, made: Derived) -> Sequence[str]:
         """All columns of the result: equal rows have equal times."""
         return list(made.schema.names)
-
-    @property
-    def passes_padding(self) -> bool:
-        """Rows stay as they are."""
-        return True
 
     def describe(self, made: Derived, columns: Sequence[str], blocks: Sequence[str]) -> str:
         """Its clause and its sides."""
@@ -97,8 +88,7 @@ class IntersectExcept(SetOperation):
 
 def _copies(made: Derived) -> Arrangement:
     """The rows of both sides by the columns of the result, in which NULL is a value like any other."""
-    parts = tuple(column(field.name, field.type) for field in made.schema)
-    return Arrangement(made.input, Key(parts, frozenset(range(len(parts)))), made.blocks[0].schema)
+    return Arrangement(made.input, Key.of(made.schema), made.blocks[0].schema)
 
 
 def _side(made: Derived) -> str:

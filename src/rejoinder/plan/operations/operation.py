@@ -10,7 +10,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 from rejoinder.ir.expressions.expression import Expression
 from rejoinder.ir.identities import RelationId
@@ -69,10 +69,8 @@ class Operation(ABC):
 
     # -- state and steps ----------------------------------------------------------------------------------------------
 
-    @property
-    def keeps_state(self) -> bool:
-        """Whether it keeps state of its own."""
-        return False
+    keeps_state: ClassVar[bool] = False
+    """Whether it keeps state of its own."""
 
     def state(self, made: Derived, program: Program) -> Sequence[OwnState]:
         """The arrangements that it needs for itself; none if it keeps no state."""
@@ -91,25 +89,17 @@ class Operation(ABC):
         """Whether rows are never retracted, given whether those of its blocks are."""
         return False
 
-    @property
-    def depends_on_past(self) -> bool:
-        """Whether its rows cannot be computed from the present rows of its blocks."""
-        return False
+    depends_on_past: ClassVar[bool] = False
+    """Whether its rows cannot be computed from the present rows of its blocks."""
 
-    @property
-    def changes_at_any_time(self) -> bool:
-        """Whether a row can change at any time, whatever the event times in it."""
-        return False
+    changes_at_any_time: ClassVar[bool] = False
+    """Whether a row can change at any time, whatever the event times in it."""
 
-    @property
-    def combines_rows(self) -> bool:
-        """Whether a row stands for several rows of a block."""
-        return False
+    combines_rows: ClassVar[bool] = False
+    """Whether a row stands for several rows of a block."""
 
-    @property
-    def skips_idle_blocks(self) -> bool:
-        """Whether frontiers pass blocks whose sources are idle. Then `steps` has to filter rows that are late."""
-        return False
+    skips_idle_blocks: ClassVar[bool] = False
+    """Whether frontiers pass blocks whose sources are idle. Then `steps` has to filter rows that are late."""
 
     def frontier(self, frontiers: Frontiers, made: Derived, name: str) -> Formula | None:
         """The time below which no row with such a value in a column changes any more; None: there is none."""
@@ -137,10 +127,8 @@ class Operation(ABC):
         """
         return frontiers.change_sources(made, names)
 
-    @property
-    def filters_late_rows(self) -> bool:
-        """Whether state that expires is a reason to leave late rows out."""
-        return True
+    filters_late_rows: ClassVar[bool] = True
+    """Whether state that expires is a reason to leave late rows out."""
 
     def clock_events(self, made: Derived) -> Arrangement | None:
         """The arrangement of rows that enter or leave by the clock; None if the clock changes nothing."""
@@ -152,10 +140,8 @@ class Operation(ABC):
         """The outputs of a block that a column is computed from."""
         return [block.outputs[made.schema.names.index(name)][1]]
 
-    @property
-    def passes_padding(self) -> bool:
-        """Whether columns that an outer join below pads with NULL are NULL in its rows."""
-        return False
+    passes_padding: ClassVar[bool] = False
+    """Whether columns that an outer join below pads with NULL are NULL in its rows."""
 
     @property
     def pads(self) -> bool:

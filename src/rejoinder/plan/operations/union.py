@@ -20,12 +20,11 @@ class Union(SetOperation):
     """All rows of all blocks; `words` is the clause that makes it one, for EXPLAIN."""
 
     words: str = field(default="", compare=False)
-    is_outer_join: bool = field(default=False, compare=False)
+    pads: bool = field(default=False, compare=False)
 
-    @property
-    def text(self) -> str:
-        """What is computed."""
-        return "union"
+    text = "union"
+    skips_idle_blocks = True  # a union does not wait for idle branches
+    passes_padding = True
 
     def read(self, blocks: tuple[Block, ...], columns: Columns, known: dict[RelationId, Derived]) -> Block:
         """The block that reads the rows of several blocks."""
@@ -41,21 +40,6 @@ class Union(SetOperation):
     def is_append_only(self, *, input_is: bool) -> bool:
         """It is if its blocks are."""
         return input_is
-
-    @property
-    def skips_idle_blocks(self) -> bool:
-        """A union does not wait for idle branches."""
-        return True
-
-    @property
-    def passes_padding(self) -> bool:
-        """Rows stay as they are."""
-        return True
-
-    @property
-    def pads(self) -> bool:
-        """Return whether it is an outer join: the union of the pairs and of the padding."""
-        return self.is_outer_join
 
     def describe(self, made: Derived, columns: Sequence[str], blocks: Sequence[str]) -> str:
         """Its clause and its blocks; or what repeats the rows of its only block."""

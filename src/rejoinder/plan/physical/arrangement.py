@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -43,6 +44,12 @@ class Key:
     whole: bool = False
     """Whether the key is the whole row."""
 
+    @classmethod
+    def of(cls, schema: pa.Schema, names: Iterable[str] | None = None) -> Key:
+        """Return the key of columns, or of all columns, in which NULL is a value like any other."""
+        names = schema.names if names is None else names
+        return cls(tuple(column(name, schema.field(name).type) for name in names)).with_nulls
+
     @cached_property
     def exact(self) -> bool:
         """Return whether equal hashes imply equal keys, so that values need not be compared."""
@@ -77,8 +84,7 @@ class Arrangement:
     @classmethod
     def by_row(cls, relation: RelationId, schema: pa.Schema) -> Arrangement:
         """Return the arrangement by the whole row, in which NULL is a value."""
-        parts = tuple(column(f.name, f.type) for f in schema)
-        return cls(relation, Key(parts, frozenset(range(len(parts))), whole=True), schema)
+        return cls(relation, replace(Key.of(schema), whole=True), schema)
 
     @cached_property
     def id(self) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
@@ -68,3 +68,30 @@ class Rounds(Protocol):
 
     def stored(self, arrangement: Arrangement) -> Arrangement | None:
         """Return, in a hydration, the stored arrangement under a second name; None if there is none."""
+
+
+def add_keyed_step(
+    rounds: Rounds,
+    made: Derived,
+    inputs: RelationId,
+    key: Key,
+    step: Callable[[str, str], Step],
+    *,
+    is_keyed: bool = True,
+    needed: str | None = None,
+) -> None:
+    """Add the step that makes a derived relation, in the buckets of a key, and its fragments and arrangements.
+
+    `step` is called with the stream of the changes of `inputs` and with the stream that it makes, which is partitioned
+    by the same key and has its hash if `is_keyed`. `needed` is a second stream of the step: the rows of the input that
+    are arranged instead of all of them.
+    """
+    at = rounds.deliver(inputs, key)
+    change = rounds.stream(made.id)
+    rounds.add(at.round, step(at.stream, change))
+    if needed is not None:
+        rounds.restrict(made.input, Fragment(at.round, needed, key.text, hashed=True))
+    rounds.arrange(inputs, check=False)
+    partition = key.text if is_keyed else None
+    rounds.fragments[made.id] = [Fragment(at.round, change, partition, hashed=is_keyed)]
+    rounds.arrange(made.id, check=False)

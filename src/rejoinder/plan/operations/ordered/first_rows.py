@@ -18,7 +18,7 @@ from rejoinder.plan.operations.ordered.ordered_operation import OrderedOperation
 from rejoinder.plan.operations.ordered.row_order import described_calls
 from rejoinder.plan.physical import window_steps
 from rejoinder.plan.physical.arrangement import Arrangement
-from rejoinder.plan.physical.fragments import Fragment, Rounds
+from rejoinder.plan.physical.fragments import Rounds, add_keyed_step
 
 if TYPE_CHECKING:
     from rejoinder.plan.rounds.program import Program
@@ -49,29 +49,25 @@ class FirstRows(OrderedOperation):
         inputs = rounds.collect_input(made)
         state = self._in_order(made)
         *payload, order = made.blocks[0].schema.names
-        at = rounds.deliver(inputs, state.key)
-        change = rounds.stream(made.id)
         kept = rounds.stream(inputs) if has_append_only_input(rounds.program, made) else None
-        step = window_steps.FirstRows(
-            at.stream,
-            change,
-            state,
-            tuple(payload),
-            self.order.sorting(state.schema),
-            self.calls,
-            self.rank,
-            self.most,
-            order,
-            rounds.program.readers(made.id),
-            whole=whole,
-            kept=kept,
-        )
-        rounds.add(at.round, step)
-        if kept is not None:
-            rounds.restrict(inputs, Fragment(at.round, kept, state.key.text, hashed=True))
-        rounds.arrange(inputs, check=False)
-        rounds.fragments[made.id] = [Fragment(at.round, change, state.key.text, hashed=True)]
-        rounds.arrange(made.id, check=False)
+
+        def step(changes: str, result: str) -> window_steps.FirstRows:
+            return window_steps.FirstRows(
+                changes,
+                result,
+                state,
+                tuple(payload),
+                self.order.sorting(state.schema),
+                self.calls,
+                self.rank,
+                self.most,
+                order,
+                rounds.program.readers(made.id),
+                whole=whole,
+                kept=kept,
+            )
+
+        add_keyed_step(rounds, made, inputs, state.key, step, needed=kept)
 
     def describe(self, made: Derived, columns: Sequence[str], blocks: Sequence[str]) -> str:
         """The limit, the partition and the order."""

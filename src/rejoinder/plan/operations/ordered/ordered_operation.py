@@ -26,10 +26,12 @@ class OrderedOperation(Operation):
     calls: tuple[tuple[str, WindowCall], ...]
     """The columns of the result that are computed, and how."""
 
-    @property
-    def keeps_state(self) -> bool:
-        """Rows are kept: a change of one row can change the values and the ranks of others."""
-        return True
+    keeps_state = True  # a change of one row can change the values and the ranks of others
+    certificate = StateText(
+        "PARTITION BY",
+        "a partition",
+        "PARTITION BY a window of an event time, such as TUMBLE(ts, INTERVAL 1 HOUR)",
+    )
 
     def frontier(self, frontiers: Frontiers, made: Derived, name: str) -> Formula | None:
         """Of columns of the partition, that of the rows: whatever else a row has can change with its partition."""
@@ -52,9 +54,3 @@ class OrderedOperation(Operation):
     def column_labels(self, made: Derived, labels: Labels) -> dict[str, str]:
         """Those of the rows, and the functions."""
         return labels.outputs(made.blocks) | {name: call.function for name, call in self.calls}
-
-    @property
-    def certificate(self) -> StateText | None:
-        """Rows expire by an event time in the partition."""
-        edit = "PARTITION BY a window of an event time, such as TUMBLE(ts, INTERVAL 1 HOUR)"
-        return StateText("PARTITION BY", "a partition", edit)

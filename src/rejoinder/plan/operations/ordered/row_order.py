@@ -30,8 +30,7 @@ class RowOrder:
 
     def key(self, schema: pa.Schema) -> Key:
         """What rows are partitioned by; NULL is a value like any other."""
-        parts = tuple(column(name, schema.field(name).type) for name in self.partition)
-        return Key(parts, frozenset(range(len(parts))))
+        return Key.of(schema, self.partition)
 
     def sorting(self, schema: pa.Schema) -> Sorting:
         """The sort keys of rows."""

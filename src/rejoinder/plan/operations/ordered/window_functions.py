@@ -25,7 +25,7 @@ from rejoinder.plan.operations.ordered.first_rows import FirstRows
 from rejoinder.plan.operations.ordered.ordered_operation import OrderedOperation
 from rejoinder.plan.operations.ordered.row_order import RowOrder, described_calls, row_sort_key
 from rejoinder.plan.physical.arrangement import Arrangement
-from rejoinder.plan.physical.fragments import Fragment, Rounds
+from rejoinder.plan.physical.fragments import Rounds, add_keyed_step
 from rejoinder.plan.physical.window_steps import Window, result_schema
 
 if TYPE_CHECKING:
@@ -53,21 +53,12 @@ class WindowFunctions(OrderedOperation):
         inputs = rounds.collect_input(made)
         state = self._in_order(made)
         payload = made.blocks[0].schema
-        at = rounds.deliver(inputs, state.key)
-        change = rounds.stream(made.id)
-        step = Window(
-            at.stream,
-            change,
-            state,
-            tuple(payload.names),
-            self.order.sorting(payload),
-            self.calls,
-            rounds.program.readers(made.id),
-            whole=whole,
-        )
-        rounds.add(at.round, step)
-        rounds.fragments[made.id] = [Fragment(at.round, change, state.key.text, hashed=True)]
-        rounds.arrange(made.id, check=False)
+        names, sorting, views = tuple(payload.names), self.order.sorting(payload), rounds.program.readers(made.id)
+
+        def step(changes: str, result: str) -> Window:
+            return Window(changes, result, state, names, sorting, self.calls, views, whole=whole)
+
+        add_keyed_step(rounds, made, inputs, state.key, step)
 
     def describe(self, made: Derived, columns: Sequence[str], blocks: Sequence[str]) -> str:
         """The functions, the partition and the order."""

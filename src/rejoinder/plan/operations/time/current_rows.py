@@ -13,14 +13,13 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from rejoinder.ir import logical
-from rejoinder.ir.expressions.expression import column
 from rejoinder.ir.identities import PendingRows, RelationId
 from rejoinder.ir.logical import EMIT_AT
 from rejoinder.plan.blocks.normal_form import Block, Derived, derive, selected
 from rejoinder.plan.operations.operation import Operation, OwnState
 from rejoinder.plan.physical import steps
 from rejoinder.plan.physical.arrangement import Arrangement, Key
-from rejoinder.plan.physical.fragments import Fragment, Rounds
+from rejoinder.plan.physical.fragments import Rounds, add_keyed_step
 
 if TYPE_CHECKING:
     from rejoinder.plan.rounds.program import Program
@@ -36,15 +35,14 @@ class CurrentRows(Operation):
     has_start: bool
     has_end: bool
 
+    keeps_state = True
+    changes_at_any_time = True  # a row leaves by the clock, whatever its event times are
+    passes_padding = True
+
     @property
     def text(self) -> str:
         """What is computed."""
         return f"current {self.has_start} {self.has_end}"
-
-    @property
-    def keeps_state(self) -> bool:
-        """Rows that will enter or leave are kept."""
-        return True
 
     def state(self, made: Derived, program: Program) -> Sequence[OwnState]:
         """When rows enter and leave."""
@@ -57,25 +55,14 @@ class CurrentRows(Operation):
     def steps(self, rounds: Rounds, made: Derived, *, whole: bool) -> None:
         """Emit rows that are current, and those that have become so or have ceased to be."""
         pending = self.pending(made)
-        at = rounds.deliver(rounds.collect_input(made), pending.key)
-        change = rounds.stream(made.id)
         names = made.blocks[0].schema.names[len(made.schema) :]
         start = names[0] if self.has_start else None
         end = names[-1] if self.has_end else None
-        step = steps.Current(at.stream, change, pending, start, end, keeps=rounds.keeps(pending), whole=whole)
-        rounds.add(at.round, step)
-        rounds.fragments[made.id] = [Fragment(at.round, change)]
-        rounds.arrange(made.id, check=False)
 
-    @property
-    def changes_at_any_time(self) -> bool:
-        """A row leaves by the clock, whatever its event times are."""
-        return True
+        def step(changes: str, result: str) -> steps.Current:
+            return steps.Current(changes, result, pending, start, end, keeps=rounds.keeps(pending), whole=whole)
 
-    @property
-    def passes_padding(self) -> bool:
-        """Rows stay as they are."""
-        return True
+        add_keyed_step(rounds, made, rounds.collect_input(made), pending.key, step, is_keyed=False)
 
     def describe(self, made: Derived, columns: Sequence[str], blocks: Sequence[str]) -> str:
         """The times that the clock is compared with."""
@@ -86,10 +73,8 @@ class CurrentRows(Operation):
 
     def pending(self, made: Derived) -> Arrangement:
         """The rows with the times at which they enter or leave, by row, in which NULL is a value like any other."""
-        parts = tuple(column(field.name, field.type) for field in made.schema)
         fields = [*made.schema, pa.field(EMIT_AT, pa.timestamp("us", tz="UTC")), pa.field(LEAVES, pa.bool_())]
-        key = Key(parts, frozenset(range(len(parts))))
-        return Arrangement(PendingRows(str(made.id)), key, pa.schema(fields))
+        return Arrangement(PendingRows(str(made.id)), Key.of(made.schema), pa.schema(fields))
 
 
 def current(node: logical.Current, block: Block, known: dict[RelationId, Derived]) -> Block:

@@ -7,12 +7,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from rejoinder.ir import logical
-from rejoinder.ir.expressions.expression import column
 from rejoinder.ir.identities import RelationId
 from rejoinder.plan.blocks.normal_form import Block, Derived, derive, selected
 from rejoinder.plan.operations.operation import Operation, OwnState
 from rejoinder.plan.physical.arrangement import Arrangement, Key
-from rejoinder.plan.physical.fragments import Fragment, Rounds
+from rejoinder.plan.physical.fragments import Rounds, add_keyed_step
 from rejoinder.plan.physical.steps import Upsert
 
 if TYPE_CHECKING:
@@ -26,15 +25,14 @@ class Last(Operation):
     key: tuple[str, ...]
     order: str | None
 
+    keeps_state = True
+    depends_on_past = True  # which row came last is not part of the rows
+    changes_at_any_time = True  # the next row of a key replaces the last one, however old that is
+
     @property
     def text(self) -> str:
         """What is computed."""
         return f"last by {', '.join(self.key)}" + (f" in the order of {self.order}" if self.order else "")
-
-    @property
-    def keeps_state(self) -> bool:
-        """The last rows are kept."""
-        return True
 
     def state(self, made: Derived, program: Program) -> Sequence[OwnState]:
         """The last rows themselves."""
@@ -43,21 +41,11 @@ class Last(Operation):
     def steps(self, rounds: Rounds, made: Derived, *, whole: bool) -> None:
         """Turn rows into changes of the last rows."""
         rows = self._rows(made)
-        at = rounds.deliver(rounds.collect_input(made), rows.key)
-        change = rounds.stream(made.id)
-        rounds.add(at.round, Upsert(at.stream, change, rows, self.order, whole=whole))
-        rounds.fragments[made.id] = [Fragment(at.round, change, rows.key.text, hashed=True)]
-        rounds.arrange(made.id, check=False)
 
-    @property
-    def depends_on_past(self) -> bool:
-        """Which row came last is not part of the rows."""
-        return True
+        def step(changes: str, result: str) -> Upsert:
+            return Upsert(changes, result, rows, self.order, whole=whole)
 
-    @property
-    def changes_at_any_time(self) -> bool:
-        """The next row of a key replaces the last one, however old that is."""
-        return True
+        add_keyed_step(rounds, made, rounds.collect_input(made), rows.key, step)
 
     def describe(self, made: Derived, columns: Sequence[str], blocks: Sequence[str]) -> str:
         """The key and the order."""
@@ -68,8 +56,7 @@ class Last(Operation):
 
     def _rows(self, made: Derived) -> Arrangement:
         """The last rows by key, in which NULL is a value like any other."""
-        parts = tuple(column(name, made.schema.field(name).type) for name in self.key)
-        return Arrangement(made.id, Key(parts, frozenset(range(len(parts)))), made.schema)
+        return Arrangement(made.id, Key.of(made.schema, self.key), made.schema)
 
 
 def latest(node: logical.Latest, block: Block, known: dict[RelationId, Derived]) -> Block:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from rejoinder.ir import logical
-from rejoinder.ir.expressions.expression import Expression, column
+from rejoinder.ir.expressions.expression import Expression
 from rejoinder.ir.identities import RelationId
 from rejoinder.plan.blocks.accumulators import Layout
 from rejoinder.plan.blocks.normal_form import Block, Derived, derive, selected
@@ -26,7 +26,7 @@ from rejoinder.plan.operations.grouping import Grouping, aggregated
 from rejoinder.plan.operations.operation import Operation, OwnState, StateText
 from rejoinder.plan.physical import steps
 from rejoinder.plan.physical.arrangement import Arrangement, Key
-from rejoinder.plan.physical.fragments import Fragment, Rounds
+from rejoinder.plan.physical.fragments import Rounds, add_keyed_step
 from rejoinder.watermarks.formula import Formula, lowered
 
 if TYPE_CHECKING:
@@ -46,15 +46,13 @@ class Sessions(Operation):
     time: str
     gap: int
 
+    keeps_state = True
+    certificate = StateText("SESSION", "a row", "declare a WATERMARK on the time of the session")
+
     @property
     def text(self) -> str:
         """What is computed."""
         return f"session of {self.time} within {self.gap} by {', '.join(self.partition)}"
-
-    @property
-    def keeps_state(self) -> bool:
-        """The rows of open sessions are kept."""
-        return True
 
     def state(self, made: Derived, program: Program) -> Sequence[OwnState]:
         """The rows with their starts."""
@@ -63,11 +61,11 @@ class Sessions(Operation):
     def steps(self, rounds: Rounds, made: Derived, *, whole: bool) -> None:
         """Turn changes of rows into changes of rows with starts."""
         arrangement = self._by_time(made)
-        at = rounds.deliver(rounds.collect_input(made), arrangement.key)
-        change = rounds.stream(made.id)
-        rounds.add(at.round, steps.Session(at.stream, change, arrangement, self._start(made), self.gap, whole=whole))
-        rounds.fragments[made.id] = [Fragment(at.round, change, arrangement.key.text, hashed=True)]
-        rounds.arrange(made.id, check=False)
+
+        def step(changes: str, result: str) -> steps.Session:
+            return steps.Session(changes, result, arrangement, self._start(made), self.gap, whole=whole)
+
+        add_keyed_step(rounds, made, rounds.collect_input(made), arrangement.key, step)
 
     def frontier(self, frontiers: Frontiers, made: Derived, name: str) -> Formula | None:
         """That of the time. A change moves the starts of later rows, whatever their other columns are."""
@@ -103,18 +101,12 @@ class Sessions(Operation):
         by = ", ".join(labels[name] for name in self.partition)
         return f"{blocks[0]} in sessions of {labels[self.time]}{f' by {by}' if by else ''}"
 
-    @property
-    def certificate(self) -> StateText | None:
-        """Rows expire by their time."""
-        return StateText("SESSION", "a row", "declare a WATERMARK on the time of the session")
-
     def _start(self, made: Derived) -> str:
         return str(made.schema.names[-1])
 
     def _by_time(self, made: Derived) -> Arrangement:
         """The rows by partition, in which NULL is a value like any other, ordered by time."""
-        parts = tuple(column(name, made.schema.field(name).type) for name in self.partition)
-        return Arrangement(made.id, Key(parts, frozenset(range(len(parts)))), made.schema, self.time)
+        return Arrangement(made.id, Key.of(made.schema, self.partition), made.schema, self.time)
 
 
 @dataclass(frozen=True)
@@ -124,15 +116,13 @@ class SessionGroups(Grouping):
     last: str
     gap: int
 
+    expires_by_key = False  # a session that goes on leaves rows with smaller largest times, which expire before it
+    certificate = StateText("SESSION", "a session", "declare a WATERMARK on the time of the session, and read a stream")
+
     @property
     def text(self) -> str:
         """Canonical text: a session that has ended expires, other groups by the same keys do not."""
         return f"{super().text}, sessions within {self.gap} by {self.last}"
-
-    @property
-    def expires_by_key(self) -> bool:
-        """A session that goes on leaves rows with smaller largest times behind, which expire before it."""
-        return False
 
     def frontier(self, frontiers: Frontiers, made: Derived, name: str) -> Formula | None:
         """A session changes by rows up to a gap after its largest time, which has the frontier of these rows."""
@@ -161,12 +151,6 @@ class SessionGroups(Grouping):
         if name == self.last:
             return [dict(block.outputs)[self._time]]
         return super().lineage(made, block, name)
-
-    @property
-    def certificate(self) -> StateText | None:
-        """Groups expire by the end of their session."""
-        edit = "declare a WATERMARK on the time of the session, and read a stream"
-        return StateText("SESSION", "a session", edit)
 
     @property
     def _time(self) -> str:

@@ -20,7 +20,7 @@ from rejoinder.plan.operations.operation import Operation, OwnState
 from rejoinder.plan.operations.union import Union
 from rejoinder.plan.physical.arrangement import Arrangement, Key
 from rejoinder.plan.physical.dataflow import Path
-from rejoinder.plan.physical.fragments import Fragment, Rounds
+from rejoinder.plan.physical.fragments import Rounds, add_keyed_step
 from rejoinder.plan.physical.steps import Validity
 
 if TYPE_CHECKING:
@@ -35,6 +35,9 @@ class Versions(Operation):
 
     columns: VersionColumns
 
+    keeps_state = True
+    changes_at_any_time = True  # the next version ends a window, however old its start is
+
     @property
     def text(self) -> str:
         """What is computed."""
@@ -45,11 +48,6 @@ class Versions(Operation):
         """Its columns."""
         return self.columns
 
-    @property
-    def keeps_state(self) -> bool:
-        """The versions of a partition are kept."""
-        return True
-
     def state(self, made: Derived, program: Program) -> Sequence[OwnState]:
         """The relation whose rows get an end."""
         return [OwnState(self._by_time(made))]
@@ -59,16 +57,11 @@ class Versions(Operation):
         arrangement = self._by_time(made)
         if not whole:
             rounds.paths.append(Path(made.id, arrangement.relation, ()))
-        at = rounds.deliver(arrangement.relation, arrangement.key)
-        change = rounds.stream(made.id)
-        rounds.add(at.round, Validity(at.stream, change, arrangement, self.columns.end, whole=whole))
-        rounds.fragments[made.id] = [Fragment(at.round, change, arrangement.key.text, hashed=True)]
-        rounds.arrange(made.id, check=False)
 
-    @property
-    def changes_at_any_time(self) -> bool:
-        """The next version ends a window, however old its start is."""
-        return True
+        def step(changes: str, result: str) -> Validity:
+            return Validity(changes, result, arrangement, self.columns.end, whole=whole)
+
+        add_keyed_step(rounds, made, arrangement.relation, arrangement.key, step)
 
     def is_never_null(self, frontiers: Frontiers, made: Derived, name: str) -> bool:
         """Not known: a window has an end that no row has."""
@@ -93,9 +86,7 @@ class Versions(Operation):
     def _by_time(self, made: Derived) -> Arrangement:
         """The relation by partition, ordered by time."""
         (only,) = made.blocks[0].inputs
-        parts = tuple(column(name, only.schema.field(name).type) for name in self.columns.partition)
-        key = Key(parts, frozenset(range(len(parts))))
-        return Arrangement(only.relation, key, only.schema, self.columns.time)
+        return Arrangement(only.relation, Key.of(only.schema, self.columns.partition), only.schema, self.columns.time)
 
 
 def valid(node: logical.Validity, block: Block, known: dict[RelationId, Derived]) -> Block:

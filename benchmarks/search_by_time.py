@@ -10,8 +10,8 @@ import time
 import numpy as np
 import pyarrow as pa
 
+from rejoinder.engine.definitions.definition_batch import define_all, grouped
 from rejoinder.engine.engine import Engine
-from rejoinder.engine.statements import execute
 from rejoinder.ir.splits import RowsSplit, split_batch
 from rejoinder.kernels.arrow.scatter import encode
 from rejoinder.plan.join import delta_paths
@@ -32,8 +32,9 @@ def seconds(keys: int, rows_per_key: int) -> float:
     """CPU seconds of all epochs, if a key with so many rows is searched by time."""
     delta_paths.RANGED = rows_per_key
     engine = Engine(open_store(f"memory://search-{keys}-{rows_per_key}"), LocalExecutor(), buckets=2)
-    for statement in parse_statements(DEFINITIONS):
-        execute(engine, statement)
+    for group in grouped(parse_statements(DEFINITIONS), engine):
+        assert isinstance(group, list)
+        define_all(engine, group)
     numbers = np.random.default_rng(1)
     epochs = [[_rows(side, epoch, keys, numbers) for side in "lr"] for epoch in range(EPOCHS)]
     start = time.process_time()

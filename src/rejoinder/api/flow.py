@@ -12,13 +12,10 @@ from __future__ import annotations
 
 import os
 import uuid
-import warnings
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any
-
-import pyarrow as pa
 
 from rejoinder.api.flow_lifecycle import Lifecycle, name_of
 from rejoinder.api.flow_maintenance import Maintenance
@@ -35,7 +32,7 @@ from rejoinder.connectors.function.connector import FUNCTION
 from rejoinder.connectors.registry import source_side
 from rejoinder.connectors.sink_definition import declared_sink
 from rejoinder.connectors.source_stream import SourceStream
-from rejoinder.engine.definitions.definition_batch import Batch, define_all, grouped
+from rejoinder.engine.definitions.definition_batch import Batch, define_all
 from rejoinder.engine.definitions.definition_statements import Definition, drop_statement, find_sink, has_same
 from rejoinder.engine.engine import HISTORY, Engine
 from rejoinder.engine.epoch_progress import Progress
@@ -43,10 +40,11 @@ from rejoinder.engine.executors.delivery_hosts import SparkHost
 from rejoinder.engine.executors.spark_executor import SparkExecutor
 from rejoinder.engine.hydration.topic_replay import TopicReader
 from rejoinder.engine.maintenance.backup import backup
+from rejoinder.engine.notices import warn
 from rejoinder.engine.outbox import Outbox
 from rejoinder.engine.queries.view_serving import Serving
 from rejoinder.engine.state_quota import StateQuota, check_count
-from rejoinder.engine.statements import Answer, Explained, Queried, Shown, Streamed, Varied, execute
+from rejoinder.engine.statements import Answer, Queried, Streamed, execute, run_all
 from rejoinder.engine.status.explain_statements import show
 from rejoinder.engine.unread_sources import unread_sources
 from rejoinder.errors import Unsupported, with_values
@@ -62,7 +60,7 @@ from rejoinder.plan.physical.dataflow import SourceScan
 from rejoinder.runtime.task import MAX_PAIRS
 from rejoinder.sql.definitions.view_options import STATE_BYTES, STATE_ROWS, checked_options
 from rejoinder.sql.statements.start_text import start_of
-from rejoinder.sql.statements.statement_parser import CreateSink, CreateView, Select, Statement, parse_statements
+from rejoinder.sql.statements.statement_parser import CreateSink, CreateView, Question, Select
 from rejoinder.state.positions import Positions
 from rejoinder.state.watermarks import Signals
 from rejoinder.store.objects.object_store import Option, open_store
@@ -118,7 +116,9 @@ class Flow(Lifecycle, Sources, Input, Readings, Maintenance):
         self.spark: SparkSession = spark or spark_session.make_session(parallelism or min(os.cpu_count() or 1, 32))
         if spark is not None:
             spark_session.check_session(spark)
-            _warn_of_settings(spark_session.missing_settings(self.spark))
+            missing = spark_session.missing_settings(self.spark)
+            listed = ", ".join(f"{name}={value}" for name, value in sorted(missing.items()))
+            warn(f"this Spark session would be faster with {listed}" if missing else None)
         self._lease = spark_session.Lease(self.spark, is_made=spark is None)
         buckets = parallelism or max(1, self.spark.sparkContext.defaultParallelism)
         spool = Spool(own_folder(self, "spool")) if spark_session.is_local(self.spark) else None
@@ -160,34 +160,18 @@ class Flow(Lifecycle, Sources, Input, Readings, Maintenance):
         That is a DataFrame for SELECT and SELECT STREAM, a list of snapshots for SELECT TVR (`str` formats them as
         tables), text for EXPLAIN, rows for SHOW, and None for a definition. Raises a `RejoinderError`.
         """
-        result: Any = None
-        for statement in grouped(parse_statements(text), self.engine):
-            if isinstance(statement, list):
-                self.define(*statement)
-                result = None
-                continue
-            match self.answer(statement):
-                case Explained(text=explained):
-                    result = explained
-                case Shown(rows=rows):
-                    result = rows
-                case Queried(table=table, note=note):
-                    _warn(note)
-                    result = self._frame(table)
-                case Streamed(view=str(view), note=note):
-                    _warn(note)
-                    result = view_reader.read_batch(self.spark, self._format, {"view": view, "what": "changes"})
-                case Streamed() as streamed:
-                    _warn(streamed.note)
-                    result = self._frame(streamed.table())
-                case Varied(snapshots=snapshots, note=note):
-                    _warn(note)
-                    result = snapshots
-        return result
+        return run_all(self.engine, text, self.define, self.answer, self._frame)
+
+    def _frame(self, answer: Queried | Streamed) -> DataFrame:
+        if isinstance(answer, Queried):
+            return self.spark.createDataFrame(answer.table)
+        if answer.view is not None:
+            return view_reader.read_batch(self.spark, self._format, {"view": answer.view, "what": "changes"})
+        return self.spark.createDataFrame(answer.table())
 
     @with_values
-    def answer(self, statement: Statement) -> Answer | None:
-        """Execute one statement. A temporary flow answers a query on sources that no view reads."""
+    def answer(self, statement: Question) -> Answer:
+        """Answer SELECT, SHOW or EXPLAIN. A temporary flow answers a query on sources that no view reads."""
         if isinstance(statement, Select) and unread_sources(self.engine, statement.query):
             return answer_unread(self, statement)
         return execute(self.engine, statement)
@@ -210,7 +194,7 @@ class Flow(Lifecycle, Sources, Input, Readings, Maintenance):
             if running:
                 self._start(once=False, interval=interval)
         for note in () if is_rerun else batch.notes:
-            _warn(note)
+            warn(note)
         return batch
 
     def drop(self, name: str, *, cascade: bool = False) -> list[str]:
@@ -220,9 +204,6 @@ class Flow(Lifecycle, Sources, Input, Readings, Maintenance):
         set, and `UnknownName` if there is no such definition.
         """
         return self.define(drop_statement(self.engine.version.catalog, name, cascade=cascade)).dropped
-
-    def _frame(self, table: pa.Table) -> DataFrame:
-        return self.spark.createDataFrame(table)
 
     def relation(self, name: str) -> Relation:
         """Return a source, a view or a side output (`view.late`) by name, to build queries from."""
@@ -300,7 +281,7 @@ class Flow(Lifecycle, Sources, Input, Readings, Maintenance):
             self._run_once()
         epochs = [progress for progress in self.engine.progress if progress.epoch > before]
         for notice in dict.fromkeys(notice for progress in epochs for notice in progress.notices):
-            _warn(notice)
+            warn(notice)
         return epochs
 
     def _run_once(self) -> None:
@@ -377,14 +358,3 @@ class Flow(Lifecycle, Sources, Input, Readings, Maintenance):
         from rejoinder.api.warmup import warm_up
 
         warm_up(self.spark, self.engine.buckets)
-
-
-def _warn(note: str | None) -> None:
-    if note is not None:
-        warnings.warn(note, stacklevel=3)
-
-
-def _warn_of_settings(missing: Mapping[str, str]) -> None:
-    if missing:
-        listed = ", ".join(f"{name}={value}" for name, value in sorted(missing.items()))
-        warnings.warn(f"this Spark session would be faster with {listed}", stacklevel=3)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import asdict
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
@@ -11,6 +10,7 @@ import pyarrow as pa
 
 from rejoinder.engine.engine import Engine
 from rejoinder.engine.maintenance.state_deletion import deletion_named
+from rejoinder.engine.notices import warn
 from rejoinder.engine.queries.view_serving import Serving
 from rejoinder.engine.statements import find_view, view_note
 from rejoinder.engine.status.explain_statements import explain, show
@@ -40,20 +40,15 @@ class Readings:
     def changes(self, view: str) -> DataFrame:
         """Return the changes of a view as a streaming DataFrame, with `_epoch`, `_emit_time`, `_undo` and `_diff`."""
         name, _ = find_view(self.engine, view)
-        self._warn_of_start(name)
+        warn(view_note(self.engine, name))
         return view_reader.read_stream(self.spark, self._format, {"view": name, "what": "changes"})
 
     def tvr(self, view: str) -> Snapshots:
         """Return the sequence of the view's snapshots with their periods; `str` formats it as tables."""
         name, schema = find_view(self.engine, view)
         with deletion_named(self.engine):
-            self._warn_of_start(name)
+            warn(view_note(self.engine, name))
             return snapshots_of(changes_of(self.engine.store, self._serving.manifest(), name, schema))
-
-    def _warn_of_start(self, view: str) -> None:
-        note = view_note(self.engine, view)
-        if note is not None:
-            warnings.warn(note, stacklevel=4)
 
     def arrow(self, view: str, *, as_of: int | datetime | None = None) -> pa.Table:
         """Return the rows of a view as an Arrow table, read in this process."""

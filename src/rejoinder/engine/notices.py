@@ -1,7 +1,9 @@
-"""Notices: what a user should know about a committed epoch. Each is given once."""
+"""Notices: what a user should know about a committed epoch, each given once; and warnings, at the user's line."""
 
 from __future__ import annotations
 
+import inspect
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -26,3 +28,12 @@ class Notices:
                         "check the name of the column against the keys of the file"
                     )
         return tuple(result)
+
+
+def warn(note: str | None) -> None:
+    """Warn of something, at the line outside this package that led to it. None: there is nothing to say."""
+    if note is not None:
+        frame, level = inspect.currentframe(), 1
+        while frame is not None and frame.f_globals.get("__name__", "").startswith("rejoinder."):
+            frame, level = frame.f_back, level + 1
+        warnings.warn(note, stacklevel=level)

@@ -1,4 +1,4 @@
-"""Execute statements: definitions change the flow, all others are answered from the last committed epoch.
+"""Run statements: definitions change the flow, all others are answered from the last committed epoch.
 
 `Flow`, the test driver and the command line all use `execute`. They differ in how they present an answer.
 """
@@ -11,9 +11,10 @@ from typing import Any
 
 import pyarrow as pa
 
-from rejoinder.engine.definitions.definition_batch import define_all
+from rejoinder.engine.definitions.definition_batch import grouped
 from rejoinder.engine.engine import Engine
 from rejoinder.engine.maintenance.state_deletion import deletion_named
+from rejoinder.engine.notices import warn
 from rejoinder.engine.queries.adhoc_query import Ordered, run_query, split_order
 from rejoinder.engine.queries.change_replay import as_sources, replay
 from rejoinder.engine.status.explain_statements import explain, show
@@ -25,7 +26,7 @@ from rejoinder.plan.operations.side_outputs import find_side_output, takes_every
 from rejoinder.sql.bind.emit_clause import defers_emission
 from rejoinder.sql.statements.query_text import named_relations, whole_relation
 from rejoinder.sql.statements.result_order import Ordering, split_ordering
-from rejoinder.sql.statements.statement_parser import Explain, Select, Show, Statement
+from rejoinder.sql.statements.statement_parser import Explain, Question, Select, Show, parse_statements
 from rejoinder.sql.statements.stream_columns import System, refuse_system_items, split_system_items
 from rejoinder.state.reading.changelog_reader import history_note, history_start
 from rejoinder.state.reading.renderings import (
@@ -99,23 +100,48 @@ class Shown:
 Answer = Queried | Streamed | Varied | Explained | Shown
 
 
-def execute(engine: Engine, statement: Statement) -> Answer | None:
-    """Execute a statement at an epoch boundary. Returns None for a definition. Raises a `RejoinderError`."""
+def run_all(
+    engine: Engine,
+    text: str,
+    define: Callable[..., object],
+    answer: Callable[[Question], Answer],
+    rows: Callable[[Queried | Streamed], Any],
+) -> Any:
+    """Run statements and return the result of the last one; None if it is a definition.
+
+    `define` is called with consecutive definitions, `answer` with any other statement, and `rows` with the answer to a
+    query. Notes become warnings.
+    """
+    result: Any = None
+    for statement in grouped(parse_statements(text), engine):
+        if isinstance(statement, list):
+            define(*statement)
+            result = None
+            continue
+        match answer(statement):
+            case Explained(text=explained):
+                result = explained
+            case Shown(rows=shown):
+                result = shown
+            case Varied(snapshots=snapshots, note=note):
+                warn(note)
+                result = snapshots
+            case answered:
+                warn(answered.note)
+                result = rows(answered)
+    return result
+
+
+def execute(engine: Engine, statement: Question) -> Answer:
+    """Answer a statement at an epoch boundary. Raises a `RejoinderError`."""
     with deletion_named(engine):
-        return _execute(engine, statement)
-
-
-def _execute(engine: Engine, statement: Statement) -> Answer | None:
-    match statement:
-        case Explain():
-            return Explained(explain(engine, statement.target))
-        case Show():
-            return Shown(statement.what, show(engine, statement.what))
-        case Select():
-            return _select(engine, statement)
-        case _:
-            define_all(engine, [statement])
-            return None
+        match statement:
+            case Explain():
+                return Explained(explain(engine, statement.target))
+            case Show():
+                return Shown(statement.what, show(engine, statement.what))
+            case Select():
+                return _select(engine, statement)
 
 
 def _select(engine: Engine, statement: Select) -> Answer:

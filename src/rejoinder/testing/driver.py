@@ -18,7 +18,6 @@ from __future__ import annotations
 
 import itertools
 import os
-import warnings
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timedelta
 from functools import partial
@@ -26,41 +25,28 @@ from typing import Any
 
 from rejoinder.connectors.function.connector import FUNCTION
 from rejoinder.connectors.sink_definition import declared_sink
-from rejoinder.engine.definitions.definition_batch import Batch, define_all, grouped, new_sources
+from rejoinder.engine.definitions.definition_batch import Batch, define_all, new_sources
 from rejoinder.engine.definitions.definition_statements import Definition, drop_statement, has_same
 from rejoinder.engine.engine import HISTORY, Engine
 from rejoinder.engine.executors.delivery_hosts import LocalHost
 from rejoinder.engine.maintenance.state_deletion import deletion_named
 from rejoinder.engine.maintenance.vacuum import Vacuumed, vacuum
+from rejoinder.engine.notices import warn
 from rejoinder.engine.outbox import Function, Outbox
 from rejoinder.engine.state_quota import StateQuota
-from rejoinder.engine.statements import (
-    Answer,
-    Explained,
-    Queried,
-    Shown,
-    Streamed,
-    Varied,
-    execute,
-)
+from rejoinder.engine.statements import Answer, Queried, Streamed, execute, run_all
 from rejoinder.engine.time.explicit_watermarks import event_time, explicit_watermark
 from rejoinder.engine.time.processing_time import system_clock
 from rejoinder.engine.unread_sources import unread_sources
-from rejoinder.errors import (
-    EvaluationError,
-    FunctionFailed,
-    InputError,
-    MissingInput,
-    with_values,
-)
-from rejoinder.formats.text.plain_rows import Row, plain_rows
+from rejoinder.errors import EvaluationError, FunctionFailed, InputError, MissingInput, with_values
+from rejoinder.formats.text.plain_rows import Row, Rows, plain_rows
 from rejoinder.host.caps import set_caps
 from rejoinder.ir.allowed_functions import allow_functions
 from rejoinder.ir.catalog import Catalog, Sink, Source
 from rejoinder.ir.splits import RowsSplit, Split, split_batch
 from rejoinder.plan.physical.dataflow import SourceScan
 from rejoinder.runtime.task import MAX_PAIRS
-from rejoinder.sql.statements.statement_parser import CreateSink, Select, Statement, parse_statements
+from rejoinder.sql.statements.statement_parser import CreateSink, Question, Select
 from rejoinder.state.executor import LocalExecutor
 from rejoinder.state.reading.renderings import net_changes
 from rejoinder.state.watermarks import Partition
@@ -145,27 +131,7 @@ class Driver(Readings):
 
         Rows and snapshots are lists, which `str` formats as aligned tables.
         """
-        result: Any = None
-        for statement in grouped(parse_statements(text), self._engine):
-            if isinstance(statement, list):
-                self._define(*statement)
-                result = None
-                continue
-            match self._answer(statement):
-                case Explained(text=text):
-                    result = text
-                case Shown(rows=rows):
-                    result = rows
-                case Queried(table=table, is_ordered=is_ordered, note=note):
-                    _warn(note)
-                    result = plain_rows(table, is_ordered=is_ordered)
-                case Streamed() as streamed:
-                    _warn(streamed.note)
-                    result = streamed.rows()
-                case Varied(snapshots=snapshots, note=note):
-                    _warn(note)
-                    result = snapshots
-        return result
+        return run_all(self._engine, text, self._define, self._answer, _rows)
 
     def drop(self, name: str, *, cascade: bool = False) -> list[str]:
         """Drop a source, a view, an index or a sink, as `Flow.drop`. Returns the dropped names."""
@@ -174,15 +140,15 @@ class Driver(Readings):
     def _define(self, *statements: Definition) -> Batch:
         batch = define_all(self._engine, statements, before_commit=self._outbox.check_new)
         for source in new_sources(batch):
-            _warn(ignored_options(source))
+            warn(ignored_options(source))
             self._pending = [entry for entry in self._pending if entry[0].name.lower() != source.name.lower()]
             self._signals.remove(source)
         for note in batch.notes:
-            _warn(note)
+            warn(note)
         return batch
 
-    def _answer(self, statement: Statement) -> Answer | None:
-        """Execute a statement. A temporary driver answers a query on sources that no view reads."""
+    def _answer(self, statement: Question) -> Answer:
+        """Answer SELECT, SHOW or EXPLAIN. A temporary driver answers a query on sources that no view reads."""
         if not isinstance(statement, Select) or not unread_sources(self._engine, statement.query):
             return execute(self._engine, statement)
         make = partial(Driver, parallelism=self._engine.buckets, max_pairs=self._max_pairs)
@@ -317,7 +283,7 @@ class Driver(Readings):
         self._outbox.deliver()
         for notice in () if progress is None else progress.notices:
             if notice != self._engine.time.notice:  # the caller of step controls the clock
-                _warn(notice)
+                warn(notice)
         changes, dataflow = {}, self._engine.dataflow
         for view, schema in dataflow.views.items():
             with deletion_named(self._engine):
@@ -337,6 +303,5 @@ class Driver(Readings):
         return vacuum(self._store, dry_run=dry_run, older_than_seconds=older_than.total_seconds())
 
 
-def _warn(note: str | None) -> None:
-    if note is not None:
-        warnings.warn(note, stacklevel=3)
+def _rows(answer: Queried | Streamed) -> Rows:
+    return plain_rows(answer.table, is_ordered=answer.is_ordered) if isinstance(answer, Queried) else answer.rows()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from datetime import datetime
 from typing import Any
 
@@ -11,6 +10,7 @@ from rejoinder.engine.definitions.definition_statements import find_sink
 from rejoinder.engine.engine import Engine
 from rejoinder.engine.executors.delivery_hosts import LocalHost
 from rejoinder.engine.maintenance.state_deletion import deletion_named
+from rejoinder.engine.notices import warn
 from rejoinder.engine.statements import find_view, view_note
 from rejoinder.engine.status.explain_statements import output_watermarks, show
 from rejoinder.errors import NotCommitted, UnknownName, near_misses, with_values
@@ -54,7 +54,7 @@ class Readings:
         """Return all changes of a view, with `_epoch`, `_emit_time` and `_undo`."""
         name, schema = find_view(self._engine, view)
         with deletion_named(self._engine):
-            self._warn_of_start(name)
+            warn(view_note(self._engine, name))
             return stream_rows(changes_of(self._store, self._manifest, name, schema))
 
     @with_values
@@ -62,13 +62,8 @@ class Readings:
         """Return the sequence of the view's snapshots."""
         name, schema = find_view(self._engine, view)
         with deletion_named(self._engine):
-            self._warn_of_start(name)
+            warn(view_note(self._engine, name))
             return snapshots_of(changes_of(self._store, self._manifest, name, schema))
-
-    def _warn_of_start(self, view: str) -> None:
-        note = view_note(self._engine, view)
-        if note is not None:
-            warnings.warn(note, stacklevel=4)
 
     def watermarks(self, view: str) -> dict[str, Any]:
         """Return the output watermarks of a view by column; that of a window is of its start.

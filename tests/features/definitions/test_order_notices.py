@@ -40,6 +40,7 @@ def test_the_notice_is_about_each_view_that_is_created() -> None:
     with pytest.warns(UserWarning, match="no effect") as given:
         driver.sql(f"CREATE VIEW v AS {order}; CREATE VIEW w AS {order}")
     assert ["view `v`" in str(given[0].message), "view `w`" in str(given[1].message)] == [True, True]
+    assert {warning.filename for warning in given} == {__file__}
     driver.insert("t", {"a": 1, "b": 2})
     driver.step()
     with warnings.catch_warnings():

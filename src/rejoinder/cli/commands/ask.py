@@ -29,9 +29,8 @@ from rejoinder.sql.statements.statement_parser import (
     CreateSource,
     CreateView,
     Drop,
-    Explain,
+    Question,
     Select,
-    Show,
     parse_statements,
 )
 from rejoinder.testing import Driver
@@ -81,14 +80,12 @@ def _run_all(engine: Engine, text: str, showing: Showing) -> None:
             note(text_)
 
 
-def _answer(engine: Engine, statement: Explain | Show | Select, showing: Showing) -> None:
+def _answer(engine: Engine, statement: Question, showing: Showing) -> None:
     """Answer from the last epoch; from a later one, if a running flow has deleted its files meanwhile."""
     for turn in range(TURNS):
         read = engine.version.manifest
         try:
-            answer = _answered(engine, statement)
-            assert answer is not None, "a question has an answer"
-            show_answer(answer, showing)
+            show_answer(_answered(engine, statement), showing)
             return
         except Corrupt:
             engine.recover()
@@ -101,7 +98,7 @@ def _answer(engine: Engine, statement: Explain | Show | Select, showing: Showing
                 raise
 
 
-def _answered(engine: Engine, statement: Explain | Show | Select) -> Answer | None:
+def _answered(engine: Engine, statement: Question) -> Answer:
     """Answer from the state. Files of sources that no view reads are read in this process."""
     if isinstance(statement, Select) and unread_sources(engine, statement.query):
         refuse_remote(engine, statement.query)

@@ -29,7 +29,7 @@ from rejoinder.engine.epoch_progress import Progress
 from rejoinder.engine.statements import execute
 from rejoinder.errors import MissingInput, StateError
 from rejoinder.ir.catalog import Catalog
-from rejoinder.sql.statements.statement_parser import parse_statements
+from rejoinder.sql.statements.statement_parser import Question, parse_statements
 
 if TYPE_CHECKING:
     from rejoinder.api.flow import Flow
@@ -154,9 +154,8 @@ def _show_end(engine: Engine) -> None:
     for title, text in (("The table now", BEST), ("How it is kept up to date", f"EXPLAIN {VIEW}")):
         out.print(Rule(title, align="left") if out.is_terminal else Text(title))
         for statement in parse_statements(text):
-            answer = execute(engine, statement)
-            assert answer is not None, "a question has an answer"
-            show_answer(answer, Showing())
+            assert isinstance(statement, Question)
+            show_answer(execute(engine, statement), Showing())
         out.print()
 
 

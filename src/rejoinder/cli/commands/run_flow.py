@@ -34,7 +34,7 @@ from rejoinder.ir.catalog import Catalog, Source
 from rejoinder.plan.physical.dataflow import SourceScan
 from rejoinder.planner import plan
 from rejoinder.sql.parse.error_positions import Span, spans_of
-from rejoinder.sql.statements.statement_parser import Explain, Select, Show, parse_statements
+from rejoinder.sql.statements.statement_parser import Question, parse_statements
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -48,7 +48,7 @@ class Script:
     """A file of statements, split into definitions and questions."""
 
     definitions: list[Definition]
-    questions: list[Explain | Show | Select]
+    questions: list[Question]
     path: str = ""
     text: str = ""
     spans: list[Span] = field(default_factory=list)
@@ -67,12 +67,12 @@ def read_script(path: Path) -> Script:
             hint = "save it as UTF-8, or give a file of SQL statements"
         raise MissingInput(f"cannot read `{path}`: {reason}", hint=hint) from failure
     definitions: list[Definition] = []
-    questions: list[Explain | Show | Select] = []
+    questions: list[Question] = []
     spans: list[Span] = []
     with placed(text, str(path)):
         statements = parse_statements(text)
     for statement, span in zip(statements, spans_of(text), strict=True):
-        if isinstance(statement, Explain | Show | Select):
+        if isinstance(statement, Question):
             questions.append(statement)
         else:
             definitions.append(statement)
@@ -148,8 +148,7 @@ def run_file(
         for question in script.questions:
             with placed(script.text, script.path):
                 answer = flow.answer(question)
-            if answer is not None:
-                show_answer(answer, showing)
+            show_answer(answer, showing)
 
 
 def define_all(flow: Flow, script: Script, stopped: threading.Event) -> None:

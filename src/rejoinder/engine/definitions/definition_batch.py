@@ -37,13 +37,9 @@ from rejoinder.sql.statements.statement_parser import (
     CreateSource,
     CreateView,
     Drop,
-    Explain,
-    Select,
-    Show,
+    Question,
     Statement,
 )
-
-Question = Explain | Show | Select
 
 
 @dataclass
@@ -226,7 +222,7 @@ def grouped(statements: Sequence[Statement], engine: Engine) -> Iterator[list[De
     """Yield statements in order, with consecutive definitions as one list. All definitions are checked first."""
     groups: list[list[Definition] | Question] = []
     for statement in statements:
-        if isinstance(statement, Explain | Show | Select):
+        if isinstance(statement, Question):
             groups.append(statement)
         elif groups and isinstance(groups[-1], list):
             groups[-1].append(statement)

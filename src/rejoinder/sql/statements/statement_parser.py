@@ -96,7 +96,8 @@ class Select:
     """From where incomplete sources are read."""
 
 
-Statement = CreateSource | CreateView | AlterView | CreateIndex | CreateSink | Drop | Explain | Show | Select
+Question = Explain | Show | Select
+Statement = CreateSource | CreateView | AlterView | CreateIndex | CreateSink | Drop | Question
 
 
 def parse_statements(text: str) -> list[Statement]:

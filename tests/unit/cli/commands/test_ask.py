@@ -12,7 +12,7 @@ import pytest
 from rejoinder.engine.engine import Engine
 from rejoinder.engine.statements import Answer, execute
 from rejoinder.errors import Corrupt
-from rejoinder.sql.statements.statement_parser import Statement
+from rejoinder.sql.statements.statement_parser import Question
 from rejoinder.testing import Driver
 from tests.unit.cli.conftest import Rejoinder
 
@@ -134,7 +134,7 @@ def test_files_that_a_running_flow_drops_while_they_are_read(
     driver = Driver(store=shop, parallelism=2)
     turns = []
 
-    def overtaken(engine: Engine, statement: Statement) -> Answer | None:
+    def overtaken(engine: Engine, statement: Question) -> Answer:
         turns.append(engine.epoch)
         if len(turns) == 1:
             driver.step()

@@ -50,10 +50,6 @@ def with_columns(table: pa.Table, schema: pa.Schema, ordinal: int) -> pa.Table:
     return table.select(schema.names)
 
 
-def rows_of(messages: Iterable[Message], *, padded: bool | None = None) -> list[pa.Table]:
-    """Return the tables of the `Rows` among messages; `padded` selects those with or without padding."""
-    return [
-        message.table
-        for message in messages
-        if isinstance(message, Rows) and (padded is None or message.padded == padded)
-    ]
+def rows_of(messages: Iterable[Message]) -> list[pa.Table]:
+    """Return the tables of the `Rows` among messages."""
+    return [message.table for message in messages if isinstance(message, Rows)]

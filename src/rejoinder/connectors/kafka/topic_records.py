@@ -25,8 +25,8 @@ from rejoinder.formats.unreadable import Reason, Unreadable, plain_reason
 from rejoinder.ir.catalog import Source
 from rejoinder.kernels.arrow.columns import DIFF, PARTITION, SEQUENCE, diffs, replaced, take, without
 
-# Spark's columns of a record; headers only if the source declares them.
-KEY, VALUE, TIMESTAMP, OFFSET, NUMBER, HEADERS = "key", "value", "timestamp", "offset", "partition", "headers"
+# Spark's columns of a record; also `headers`, if the source declares them.
+KEY, VALUE, TIMESTAMP, OFFSET, NUMBER = "key", "value", "timestamp", "offset", "partition"
 Columns = dict[str, pa.Array]
 Decode = Callable[[pa.Table], pa.Table]
 

@@ -6,7 +6,6 @@ import itertools
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 
-from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
@@ -58,8 +57,3 @@ def wait_for(query: StreamingQuery, seconds: float | None = None) -> bool:
         query.awaitTermination()
         return True
     return bool(query.awaitTermination(max(1, round(seconds))))
-
-
-def is_failure(error: BaseException) -> bool:
-    """Whether this is Spark's report of a failed query."""
-    return isinstance(error, StreamingQueryException)

@@ -56,16 +56,6 @@ def hash_rows(columns: Sequence[pa.ChunkedArray | pa.Array], rows: int) -> UInt6
     return result
 
 
-def hash_keys(columns: Sequence[pa.ChunkedArray | pa.Array], rows: int) -> tuple[UInt64, Mask | None]:
-    """Return the hash of each row as a join key, and a mask of the rows without NULL; None for all rows."""
-    valid: Mask | None = None
-    for column in columns:
-        if column.null_count:
-            not_null = np.asarray(single_chunk(column).is_valid())
-            valid = not_null if valid is None else valid & not_null
-    return hash_rows(columns, rows), valid
-
-
 def _hash_nullable(array: pa.Array) -> UInt64:
     result = _hash_values(array)
     if array.null_count:

@@ -99,12 +99,6 @@ def filter_project(
     return _assembled(selected, [name for name, _ in outputs], arrays, keep)
 
 
-def infer_types(schema: pa.Schema, expressions: Sequence[Expression]) -> list[pa.DataType]:
-    """Ask DuckDB's binder for the types of expressions over a schema; timestamps come back without a zone."""
-    empty = _without_zones(schema.empty_table())
-    return list(run_nodes(empty, [expression.node for expression in expressions]).schema.types)
-
-
 def _is_one_query(expression: Expression) -> bool:
     node = expression.node
     return not expression.repeats and not isinstance(node, Attempt) and len(render(node)) == 1

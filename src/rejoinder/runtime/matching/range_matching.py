@@ -57,22 +57,16 @@ def match_range(
 
 
 def match_nearest(
-    stream: pa.Table,
-    runs: Sequence[pa.Table],
-    key: Key,
-    arrangement: Arrangement,
-    times: Bound,
-    *,
-    later: bool = False,
+    stream: pa.Table, runs: Sequence[pa.Table], key: Key, arrangement: Arrangement, times: Bound
 ) -> Pairs:
     """Pair each row of a stream, sorted by the hash of its key, with all rows at the latest live time up to its own.
 
-    `later`: at the earliest live time from its own on. If `times` are strict, a row's own time does not count. A row
-    that was inserted and retracted several times is paired as often: diffs add up.
+    If `times` are strict, a row's own time does not count. A row that was inserted and retracted several times is
+    paired as often: diffs add up.
     """
     order = _needle_order(stream, times)
     search = search_runs(stream, runs, key, arrangement, order)
-    return _in_stream_order(nearest_rows(search, _reordered(times, order), later=later), order)
+    return _in_stream_order(nearest_rows(search, _reordered(times, order), later=False), order)
 
 
 def search_runs(

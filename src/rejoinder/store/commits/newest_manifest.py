@@ -79,28 +79,6 @@ def load(store: ObjectStore, version: int) -> Manifest:
     return manifest
 
 
-def at_epoch(store: ObjectStore, epoch: int) -> Manifest:
-    """Return the last manifest of `epoch`. Raises `errors.NotCommitted`, naming the readable epochs, otherwise."""
-    newest = latest(store)
-    if newest is None:
-        raise errors.NotCommitted(
-            f"epoch {epoch} is not committed yet", detail=f"{store.url} holds no commit", hint="run the flow first"
-        )
-    if newest.epoch == epoch:
-        return newest
-    version = max((version for kept, _, version in newest.epochs if kept == epoch), default=None)
-    if version is not None:
-        manifest, following = find(store, version), find(store, version + 1)
-        if manifest is not None and following is not None:
-            check_chain(manifest, following)
-            return manifest
-    raise errors.NotCommitted(
-        f"epoch {epoch} is {'not committed yet' if epoch > newest.epoch else 'no longer kept'}",
-        detail=f"{store.url} keeps epochs {min(kept for kept, _, _ in newest.epochs)} to {newest.epoch}",
-        hint="read one of these, or set the flow to keep more",
-    )
-
-
 def _walk_up(store: ObjectStore, start: Manifest) -> Manifest | None:
     """Follow the chain to its end; None after too many steps, or if the end was deleted meanwhile."""
     newest = start

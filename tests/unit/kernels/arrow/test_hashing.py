@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rejoinder.kernels.arrow.hashing import NULL_HASH, hash_keys, hash_rows, is_exact, mix
+from rejoinder.kernels.arrow.hashing import NULL_HASH, hash_rows, is_exact, mix
 from rejoinder.sql.types.spark_types import parse_type
 from tests.unit.kernels.arrow.tables import NESTED, TYPES, array_of, arrays, samples
 
@@ -130,13 +130,6 @@ def test_rows_without_columns_all_have_one_hash() -> None:
 def test_no_rows_have_no_hashes(name: str) -> None:
     assert len(hash_rows([array_of(name, [])], 0)) == 0
     assert hashed(pa.nulls(3, parse_type(name))) == [int(NULL_HASH)] * 3
-
-
-def test_keys_with_null_are_marked() -> None:
-    hashes, valid = hash_keys([pa.array([1, None, 3]), pa.array(["a", "b", None])], 3)
-    assert valid is not None and valid.tolist() == [True, False, False]
-    assert hashes.tolist() == hash_rows([pa.array([1, None, 3]), pa.array(["a", "b", None])], 3).tolist()
-    assert hash_keys([pa.array([1, 2])], 2)[1] is None
 
 
 def test_a_type_without_a_hash_is_refused() -> None:

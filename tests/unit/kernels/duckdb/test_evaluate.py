@@ -18,7 +18,7 @@ from rejoinder.ir.expressions.expression import Expression, column, conjunction
 from rejoinder.ir.expressions.operators import compared, is_not_null, is_null
 from rejoinder.kernels.duckdb import duckdb_session, evaluate
 from rejoinder.kernels.duckdb.duckdb_words import quoted
-from rejoinder.kernels.duckdb.evaluate import filter_project, infer_types, project, select_rows
+from rejoinder.kernels.duckdb.evaluate import filter_project, project, select_rows
 from rejoinder.kernels.duckdb.text_expression import text_expression
 
 TIMESTAMP = pa.timestamp("us", tz="UTC")
@@ -254,12 +254,6 @@ class TestSessions:
         child.join(30)
         assert child.exitcode == 0
         assert queue.get() == expected
-
-
-def test_types_come_from_the_binder() -> None:
-    schema = pa.schema([("a", pa.int32()), ("t", TIMESTAMP)])
-    asked = [expression(text, pa.null(), "a", "t") for text in ('"a" + 1::BIGINT', '"a" > 1', '"t"')]
-    assert infer_types(schema, asked) == [pa.int64(), pa.bool_(), pa.timestamp("us")]
 
 
 def test_expressions_travel() -> None:

@@ -89,17 +89,17 @@ def check_range(versions: Versions, asked: list[Ask], strict: tuple[bool, bool],
     assert meant(versions, stream, pairs) == expected(versions, asked, inside)
 
 
-def check_nearest(versions: Versions, asked: list[Ask], *, strict: bool, later: bool) -> None:
+def check_nearest(versions: Versions, asked: list[Ask], *, strict: bool) -> None:
     stream = versions.stream([key for key, _, _ in asked])
     at = bound(times(stream, [time for _, time, _ in asked]), strict=strict)
-    pairs = match_nearest(stream, versions.runs, versions.key(), versions.arrangement, at, later=later)
+    pairs = match_nearest(stream, versions.runs, versions.key(), versions.arrangement, at)
 
     def inside(ask: Ask, time: int, live: list[int]) -> bool:
         wanted = ask[1]
         if wanted is None:
             return False
-        reached = [t for t in live if (t > wanted if later else t < wanted) or (t == wanted and not strict)]
-        return time == (min if later else max)(reached, default=None)
+        reached = [t for t in live if t < wanted or (t == wanted and not strict)]
+        return time == max(reached, default=None)
 
     assert meant(versions, stream, pairs) == expected(versions, asked, inside)
 
@@ -111,7 +111,7 @@ FLAG = st.booleans()
 @pytest.mark.usefixtures("_small")
 @pytest.mark.parametrize("kind", [pa.int64(), pa.string()], ids=str)
 @HARD
-@given(data=st.data(), buckets=st.integers(1, 2), null_safe=FLAG, strict=BOTH, sides=BOTH, later=FLAG)
+@given(data=st.data(), buckets=st.integers(1, 2), null_safe=FLAG, strict=BOTH, sides=BOTH)
 def test_they_find_what_a_loop_finds(
     kind: pa.DataType,
     data: st.DataObject,
@@ -119,23 +119,22 @@ def test_they_find_what_a_loop_finds(
     null_safe: bool,
     strict: tuple[bool, bool],
     sides: tuple[bool, bool],
-    later: bool,
 ) -> None:
     versions = filled(kind, data.draw(epochs(kind)), buckets, null_safe=null_safe)
     asked = data.draw(asks(kind))
     check_range(versions, asked, strict, sides)
-    check_nearest(versions, asked, strict=strict[0], later=later)
+    check_nearest(versions, asked, strict=strict[0])
 
 
 @pytest.mark.usefixtures("_small", "weak_hash")
 @HARD
-@given(changes=epochs(pa.string()), asked=asks(pa.string()), null_safe=FLAG, strict=BOTH, later=FLAG)
+@given(changes=epochs(pa.string()), asked=asks(pa.string()), null_safe=FLAG, strict=BOTH)
 def test_keys_that_collide_find_nothing_of_each_other(
-    changes: list[list[Version]], asked: list[Ask], null_safe: bool, strict: tuple[bool, bool], later: bool
+    changes: list[list[Version]], asked: list[Ask], null_safe: bool, strict: tuple[bool, bool]
 ) -> None:
     versions = filled(pa.string(), changes, 1, null_safe=null_safe)
     check_range(versions, asked, strict, (True, True))
-    check_nearest(versions, asked, strict=strict[0], later=later)
+    check_nearest(versions, asked, strict=strict[0])
 
 
 @pytest.mark.parametrize("null_safe", [False, True])
@@ -145,7 +144,7 @@ def test_an_integer_that_hashes_like_null_is_not_null(null_safe: bool) -> None:
     versions.epoch([(odd, "odd", 1, 1), (None, "none", 2, 1), (odd, "odd", 3, 1), (None, "none", 4, 1)])
     versions.epoch([(odd, "odd", 3, -1), (odd, "alone", 5, 1)])
     check_range(versions, [(odd, 0, 9), (None, 0, 9)], (False, False), (True, True))
-    check_nearest(versions, [(odd, 4, None), (None, 4, None), (odd, 9, None)], strict=False, later=False)
+    check_nearest(versions, [(odd, 4, None), (None, 4, None), (odd, 9, None)], strict=False)
 
 
 def test_keys_of_another_width_and_keys_that_are_computed() -> None:

@@ -13,8 +13,9 @@ from rejoinder import errors
 from rejoinder.ir.expressions.comparisons import Comparison
 from rejoinder.ir.expressions.expression import Expression
 from rejoinder.ir.expressions.nodes import Let
-from rejoinder.kernels.duckdb.evaluate import infer_types, project, select_rows
+from rejoinder.kernels.duckdb.evaluate import project, select_rows
 from rejoinder.kernels.duckdb.render import duckdb_text, render
+from rejoinder.kernels.duckdb.staged_run import run_nodes
 from rejoinder.sql.functions.expression_compiler import compile_expression, output_name
 from rejoinder.sql.parse.dialect import SparkSql
 from rejoinder.sql.types import spark_types
@@ -64,7 +65,8 @@ def test_duckdb_agrees_on_the_types(topic: str) -> None:
         for text, one in expressions.items()
         if not (pa.types.is_null(one.type) or spark_types.is_nested(one.type))
     }
-    found = infer_types(TABLE.schema, list(asked.values()))
+    empty = pa.schema([(field.name, _bare(field.type)) for field in TABLE.schema]).empty_table()
+    found = run_nodes(empty, [one.node for one in asked.values()]).schema.types
     differing = {
         text: (one.type, kind)
         for (text, one), kind in zip(asked.items(), found, strict=True)

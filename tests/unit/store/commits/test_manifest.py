@@ -12,7 +12,7 @@ from rejoinder import errors
 from rejoinder.store.commits import manifest as manifests
 from rejoinder.store.commits.commit import commit
 from rejoinder.store.commits.manifest import Manifest, name_of
-from rejoinder.store.commits.newest_manifest import at_epoch, latest, load
+from rejoinder.store.commits.newest_manifest import latest, load
 from rejoinder.store.objects.object_store import ObjectStore
 from tests.stores import SpawnPython
 
@@ -327,22 +327,6 @@ def test_damage_is_reported_and_the_epoch_before_stays_readable(store: ObjectSto
     store.put(name_of(3), chain[2].to_bytes())
     with pytest.raises(errors.Corrupt, match="holds version 2"):
         load(store, 3)
-
-
-def test_at_epoch(store: ObjectStore) -> None:
-    with pytest.raises(errors.NotCommitted, match="no commit"):
-        at_epoch(store, 0)
-    chain = grow(store, 8, keep_versions=5)
-    chain.append(chain[-1].successor(keep_versions=5, plan="changed"))
-    commit(store, chain[-1])
-    assert at_epoch(store, 6) == chain[-1]
-    assert at_epoch(store, 4) == chain[5]
-    for epoch, why in ((7, "not committed yet"), (2, "no longer kept"), (-1, "no longer kept")):
-        with pytest.raises(errors.NotCommitted, match=rf"epoch {epoch} is {why}[^$]*keeps epochs 3 to 6"):
-            at_epoch(store, epoch)
-    store.delete([name_of(4)])
-    with pytest.raises(errors.NotCommitted, match="no longer kept"):
-        at_epoch(store, 3)
 
 
 def test_two_drivers_race(shared_store: ObjectStore, spawn_python: SpawnPython) -> None:

@@ -7,8 +7,6 @@ import pyarrow as pa
 from rejoinder.ir.expressions.nodes import Call
 from rejoinder.kernels.duckdb.functions.templates import Rendering, failing
 
-_BYTES = "octet_length(CAST({0} AS BLOB))"
-
 
 def _hex(call: Call) -> str:
     if pa.types.is_integer(call.parts[0].type):

@@ -15,14 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import rejoinder.connectors.delivery as delivery_module
-from rejoinder.errors import (
-    DefinitionConflict,
-    InvalidSql,
-    MissingInput,
-    SinkFailed,
-    UnknownName,
-    Unsupported,
-)
+from rejoinder.errors import DefinitionConflict, InvalidSql, MissingInput, SinkFailed, UnknownName, Unsupported
 from rejoinder.testing import Driver
 
 Received = list[tuple[int, list[dict[str, Any]]]]

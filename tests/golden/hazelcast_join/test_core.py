@@ -12,16 +12,7 @@ import pytest
 from rejoinder.core import Message, StreamJoin, Watermark, WatermarkCoalescer
 from rejoinder.core.stream_join import USED, Formula
 from rejoinder.errors import LimitReached, WatermarkRegress
-from tests.golden.hazelcast_join.core_joins import (
-    GOLDEN,
-    condition,
-    feed,
-    play,
-    shown,
-    trace_join,
-    value,
-    wanted,
-)
+from tests.golden.hazelcast_join.core_joins import GOLDEN, condition, feed, play, shown, trace_join, value, wanted
 
 FORMULAS: tuple[Formula, Formula] = ("min_buffer", "wm_state")
 FAILURES = {"monotonicity": WatermarkRegress, "accumulation_limit": LimitReached}

@@ -7,16 +7,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from rejoinder.core import (
-    Call,
-    Idle,
-    InputWatermarks,
-    Operator,
-    Union,
-    Watermark,
-    WatermarkCoalescer,
-    WindowAggregate,
-)
+from rejoinder.core import Call, Idle, InputWatermarks, Operator, Union, Watermark, WatermarkCoalescer, WindowAggregate
 from rejoinder.core.messages import rows_of
 from rejoinder.errors import WatermarkRegress
 from rejoinder.watermarks.coalescer import Emitted

@@ -15,16 +15,7 @@ import pyarrow as pa
 import pytest
 
 from rejoinder.formats.text.plain_rows import Rows, plain_rows
-from tests.golden.streaming_systems.book import (
-    FOLDER,
-    Case,
-    bag,
-    cases,
-    definition,
-    epochs,
-    groups,
-    moment,
-)
+from tests.golden.streaming_systems.book import FOLDER, Case, bag, cases, definition, epochs, groups, moment
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

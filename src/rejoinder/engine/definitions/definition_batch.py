@@ -32,14 +32,7 @@ from rejoinder.engine.engine import Engine
 from rejoinder.errors import DefinitionConflict, PlanningError
 from rejoinder.ir.catalog import Catalog, Sink, Source, View
 from rejoinder.sql.bind.windows.order_and_limit import ignored_order
-from rejoinder.sql.statements.statement_parser import (
-    AlterView,
-    CreateSource,
-    CreateView,
-    Drop,
-    Question,
-    Statement,
-)
+from rejoinder.sql.statements.statement_parser import AlterView, CreateSource, CreateView, Drop, Question, Statement
 
 
 @dataclass

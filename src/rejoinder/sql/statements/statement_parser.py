@@ -13,12 +13,7 @@ from rejoinder.errors import InvalidSql, Unsupported, near_misses
 from rejoinder.ir.catalog import Sink, Source
 from rejoinder.secret_options import refuse_broken_secret
 from rejoinder.sql.definitions.view_options import checked_options
-from rejoinder.sql.parse.foreign_spellings import (
-    foreign_create,
-    foreign_show,
-    foreign_sink,
-    foreign_start,
-)
+from rejoinder.sql.parse.foreign_spellings import foreign_create, foreign_show, foreign_sink, foreign_start
 from rejoinder.sql.parse.text_caps import with_stack
 from rejoinder.sql.parse.tokens import split_statements
 from rejoinder.sql.statements.source_statements import KINDS

@@ -14,17 +14,7 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 
-from rejoinder.kernels.arrow.columns import (
-    DIFF,
-    HASH,
-    Int64,
-    contiguous,
-    diffs,
-    hashes,
-    replaced,
-    single_chunk,
-    take,
-)
+from rejoinder.kernels.arrow.columns import DIFF, HASH, Int64, contiguous, diffs, hashes, replaced, single_chunk, take
 from rejoinder.kernels.arrow.consolidate import surviving
 from rejoinder.kernels.arrow.hashing import Mask
 from rejoinder.kernels.arrow.probe import expand

@@ -24,6 +24,8 @@ from sqlglot.parsers.spark import SparkParser
 from sqlglot.parsers.spark2 import build_as_cast
 from sqlglot.tokenizer_core import Token, TokenType
 
+from rejoinder.sql.parse.pipe_syntax import PipeParser
+
 WRITTEN = "written name"
 """In the meta of a call: the name in the text. Also marks IS NOT, and a field of a struct that has no name."""
 SUFFIX = "suffix"
@@ -151,7 +153,7 @@ class SparkSql(Spark):
             "MATCH_CONDITION": TokenType.MATCH_CONDITION,
         }
 
-    class Parser(SparkParser):
+    class Parser(PipeParser):
         """Operators with Spark's precedence, and the extensions."""
 
         TABLE_ALIAS_TOKENS: ClassVar[set[TokenType]] = SparkParser.TABLE_ALIAS_TOKENS - {TokenType.MATCH_CONDITION}

@@ -11,7 +11,7 @@ from typing import Literal
 
 import sqlglot
 from sqlglot import exp
-from sqlglot.tokenizer_core import TokenType
+from sqlglot.tokenizer_core import Token, TokenType
 
 from rejoinder.errors import Unsupported
 from rejoinder.sql.bind.emit_clause import split_emission
@@ -21,6 +21,7 @@ from rejoinder.sql.parse.dialect import SparkSql
 
 Direction = Literal["ascending", "descending"]
 Placement = Literal["at_start", "at_end"]
+_CLAUSES = {"order": TokenType.ORDER_BY, "limit": TokenType.LIMIT, "offset": TokenType.OFFSET}
 
 
 @dataclass(frozen=True)
@@ -78,15 +79,30 @@ def _from_clause(text: str) -> int:
 
 def _before_ordering(text: str, query: exp.Expr) -> str:
     """Return the text before its outermost ORDER BY, LIMIT or OFFSET, unchanged."""
-    depth, starts = 0, []
-    has_order = query.args.get("order") is not None or query.args.get("limit") is not None
-    wanted = (TokenType.ORDER_BY, TokenType.LIMIT) if has_order else (TokenType.OFFSET,)
+    present = {word for clause, word in _CLAUSES.items() if query.args.get(clause) is not None}
+    outermost, depth = [], 0
     for token in sqlglot.tokenize(text, read=SparkSql):
         depth += (token.token_type == TokenType.L_PAREN) - (token.token_type == TokenType.R_PAREN)
-        if depth == 0 and token.token_type in wanted:
-            starts.append(token.start)
+        outermost += [token] if depth == 0 else []
+    pipes = [at for at, token in enumerate(outermost) if token.token_type == TokenType.PIPE_GT]
+    if pipes:
+        return _before_last_operators(text, outermost, pipes, present)
+    has_order = not present.isdisjoint((TokenType.ORDER_BY, TokenType.LIMIT))
+    wanted = (TokenType.ORDER_BY, TokenType.LIMIT) if has_order else (TokenType.OFFSET,)
+    starts = [token.start for token in outermost if token.token_type in wanted]
     # A column can be called `offset`; the clause is the last one.
     return text[: starts[0 if has_order else -1]] if starts else text
+
+
+def _before_last_operators(text: str, tokens: list[Token], pipes: list[int], present: set[TokenType]) -> str:
+    """Return a pipe without its last operators, as far as they are the clauses that its result has."""
+    end = len(tokens)
+    for pipe in reversed(pipes):
+        operator = {token.token_type for token in tokens[pipe + 1 : end]}
+        if tokens[pipe + 1].token_type not in present:
+            break
+        text, end, present = text[: tokens[pipe].start], pipe, present - operator
+    return text
 
 
 def _key(item: exp.Expression) -> tuple[str | int, Direction, Placement]:

@@ -23,7 +23,8 @@ Rendering = Literal["TABLE", "STREAM", "TVR"]
 DropKind = Literal["STREAM", "TABLE", "CHANGELOG", "MAPPING", "VIEW", "INDEX", "SINK"]
 _SHOWN = ("ARRANGEMENTS", "SINKS", "SOURCES", "TABLES", "VIEWS", "WATERMARKS")
 _AFTER_A_COLUMN = (TokenType.FROM, TokenType.COMMA, TokenType.DOT, TokenType.ALIAS)
-_STARTS = ("ALTER", "CREATE", "DROP", "EXPLAIN", "SELECT", "SHOW", "WITH")
+_QUERIES = ("SELECT", "WITH", "FROM", "VALUES")
+_STARTS = ("ALTER", "CREATE", "DROP", "EXPLAIN", "SHOW", *_QUERIES)
 
 
 @dataclass(frozen=True)
@@ -120,7 +121,7 @@ class _Reader(StartReader):
             return Explain(self.rest())
         if word == "SHOW":
             return self.show()
-        if word in ("SELECT", "WITH", "("):
+        if word in (*_QUERIES, "("):
             return self.select()
         foreign = foreign_start(word, self.place(self.tokens[0]))
         if foreign is not None:

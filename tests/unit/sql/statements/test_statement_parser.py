@@ -77,6 +77,8 @@ def test_a_primary_key_may_stand_beside_its_column() -> None:
         ("SELECT stream, `table` FROM a", Select("SELECT stream, `table` FROM a", "TABLE")),
         ("SELECT `stream` * 2 AS x FROM a", Select("SELECT `stream` * 2 AS x FROM a", "TABLE")),
         ("(SELECT k FROM a)", Select("(SELECT k FROM a)", "TABLE")),
+        ("VALUES (1)", Select("VALUES (1)", "TABLE")),
+        ("FROM a |> SELECT k", Select("FROM a |> SELECT k", "TABLE")),
     ],
 )
 def test_statements_are_read(text: str, statement: Statement | None) -> None:

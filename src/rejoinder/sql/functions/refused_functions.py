@@ -74,7 +74,7 @@ REFUSED = (
     RefusedFunctions(
         ("mz_now", "mz_logical_timestamp"),
         CHANGING,
-        "compare columns of time; with watermarks, a join or window keeps only rows that can still match",
+        "in WHERE, compare a time with the current one: ts > current_timestamp() - INTERVAL 1 HOUR",
     ),
     RefusedFunctions(
         _names(

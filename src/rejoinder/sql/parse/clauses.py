@@ -32,7 +32,8 @@ _WORDS = {
 }
 ONE_OF_EACH = "LATEST(TABLE name, DESCRIPTOR(key), DESCRIPTOR(time)) in FROM gives the last row of each key"
 _CLAUSES = (
-    "a view has SELECT, DISTINCT, FROM, JOIN, WHERE, GROUP BY, HAVING, QUALIFY, WINDOW, ORDER BY, LIMIT, WITH and UNION"
+    "a query has WITH, SELECT, DISTINCT, FROM, JOIN, LATERAL VIEW, WHERE, GROUP BY, HAVING, QUALIFY, WINDOW, ORDER BY, "
+    "LIMIT, OFFSET and set operations"
 )
 _ORDERED = frozenset({"order", "limit", "offset"})
 _SET_OPERATION = _ORDERED | {"this", "expression", "distinct", "with"}

@@ -14,7 +14,9 @@ _FUNCTIONS: dict[str, str] = {
     **dict.fromkeys(("session_start", "session_end"), _SESSIONS),
     "group_concat": "LISTAGG(x, ',')",
     **dict.fromkeys(("count_distinct", "approx_distinct"), _COUNTS),
-    **dict.fromkeys(("topk", "topkdistinct"), "top-k is not supported; MAX(x) gives the largest"),
+    **dict.fromkeys(
+        ("topk", "topkdistinct"), "QUALIFY ROW_NUMBER() OVER (PARTITION BY k ORDER BY x DESC) <= 3 gives the first rows"
+    ),
     **dict.fromkeys(("date_bin", "time_bucket"), "TUMBLE(time, INTERVAL 5 MINUTES).start"),
     **dict.fromkeys(("tumble_rowtime", "hop_rowtime"), "WINDOW_END(TUMBLE(time, size)), or the time column itself"),
     "withwatermark": "declare it with the source: WATERMARK ts DELAY OF INTERVAL 5 SECONDS among the columns; or "

@@ -1,4 +1,4 @@
-"""Rejoinder: keeps the result of a SQL join up to date on Spark Structured Streaming, and says what changed."""
+"""Rejoinder: keeps the results of SQL queries up to date on Spark Structured Streaming, and reports what changed."""
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any

@@ -68,7 +68,7 @@ class Commands(TyperGroup):
 app = typer.Typer(
     cls=Commands,
     name="rejoinder",
-    help="Keeps the results of SQL joins up to date on Spark while their inputs change.",
+    help="Keeps the results of SQL queries up to date on Spark while their inputs change.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},

@@ -66,7 +66,7 @@ def _half_up(value: str, precision: int) -> str:
 def _justified(
     value: str, digits: str, flags: str, width: int, *, negative: str = "", null: str = "'null'", is_real: bool = False
 ) -> str:
-    """Digits with a sign, zeros and spaces. What is no number has no zeros before it."""
+    """Digits with a sign, zeros and spaces. What is not a number has no zeros before it."""
     opened, closed = ("'('", "')'") if "(" in flags else ("'-'", "''")
     positive = "'+'" if "+" in flags else "' '" if " " in flags else "''"
     before = f"CASE WHEN {negative} THEN {opened} ELSE {positive} END" if negative else "''"

@@ -1,4 +1,4 @@
-"""Parts of a URL, as Java's `URI` takes it apart: a text that is no URI to Java has no parts."""
+"""Parts of a URL, as Java's `URI` takes it apart: a text that is not a URI to Java has no parts."""
 
 from __future__ import annotations
 

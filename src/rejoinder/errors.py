@@ -20,6 +20,9 @@ RejoinderError
 ├── EvaluationError          an expression failed on a row
 │   ├── FunctionFailed       a Python function failed, timed out, or returned an invalid answer
 │   └── SeveralRows          a scalar subquery has more than one row
+├── BrokenFunction           a Python function that no epoch can use
+│   ├── FunctionBlocked      a call did not return within its time limit
+│   └── NotDeterministic     a function gave two answers for the same arguments
 ├── StateError               the state directory cannot be used
 │   ├── Fenced               another driver has committed to this state
 │   ├── Corrupt              a run or manifest that fails its checksum
@@ -194,6 +197,20 @@ class FunctionFailed(EvaluationError):
 
 class SeveralRows(EvaluationError):
     code = "RJ302"
+
+
+class BrokenFunction(RejoinderError):
+    """Not an `EvaluationError`: the function is at fault and not the row, so no retraction of the row makes it good."""
+
+    code = "RJ310"
+
+
+class FunctionBlocked(BrokenFunction):
+    code = "RJ311"
+
+
+class NotDeterministic(BrokenFunction):
+    code = "RJ312"
 
 
 class StateError(RejoinderError):

@@ -13,6 +13,7 @@ from rejoinder.errors import Unsupported
 from rejoinder.ir.catalog import Catalog, Index, Relation, View
 from rejoinder.ir.identities import RelationId
 from rejoinder.ir.logical import Query
+from rejoinder.ir.user_functions import UserFunction
 from rejoinder.plan.join.fan_out import Statistics
 from rejoinder.plan.physical.dataflow import Dataflow
 from rejoinder.plan.planning import Plan, Planning
@@ -31,7 +32,7 @@ def _plan(catalog: Catalog, statistics: Mapping[str, Statistics]) -> Plan:
     for position, view in enumerate(catalog.relations):
         if isinstance(view, View):
             known = _Relations(catalog.relations[: position + 1])
-            query = _bound(known, catalog.indexes, frozenset(planning.not_inlined))
+            query = _bound(known, catalog.indexes, catalog.functions, frozenset(planning.not_inlined))
             planning.add(view.name, query, view.reading)
     return planning.plan(catalog, statistics)
 
@@ -49,11 +50,13 @@ class _Relations(tuple[Relation, ...]):
 
 
 @lru_cache(maxsize=512)
-def _bound(relations: _Relations, indexes: tuple[Index, ...], kept: frozenset[str]) -> Query:
+def _bound(
+    relations: _Relations, indexes: tuple[Index, ...], functions: tuple[UserFunction, ...], kept: frozenset[str]
+) -> Query:
     """Bind the last of some relations, a view that reads only earlier ones."""
     view = relations[-1]
     assert isinstance(view, View)
-    return bind_view(view, Catalog(tuple(relations), indexes), kept)
+    return bind_view(view, Catalog(tuple(relations), indexes, functions=functions), kept)
 
 
 def refuse_products(

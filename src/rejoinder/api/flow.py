@@ -34,6 +34,7 @@ from rejoinder.connectors.sink_definition import declared_sink
 from rejoinder.connectors.source_stream import SourceStream
 from rejoinder.engine.definitions.definition_batch import Batch, define_all
 from rejoinder.engine.definitions.definition_statements import Definition, drop_statement, find_sink, has_same
+from rejoinder.engine.definitions.function_registration import Functions, Registration
 from rejoinder.engine.engine import HISTORY, Engine
 from rejoinder.engine.epoch_progress import Progress
 from rejoinder.engine.executors.delivery_hosts import SparkHost
@@ -56,6 +57,7 @@ from rejoinder.host.caps import set_caps
 from rejoinder.host.temporary_folders import own_folder
 from rejoinder.ir.allowed_functions import allow_functions
 from rejoinder.ir.catalog import Catalog, Sink
+from rejoinder.ir.user_functions import FunctionKind
 from rejoinder.plan.physical.dataflow import SourceScan
 from rejoinder.runtime.task import MAX_PAIRS
 from rejoinder.sql.definitions.view_options import STATE_BYTES, STATE_ROWS, checked_options
@@ -70,14 +72,14 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 
-class Flow(Lifecycle, Sources, Input, Readings, Maintenance):
+class Flow(Lifecycle, Sources, Input, Readings, Maintenance, Functions):
     """A flow on a state directory (a path, or a URL such as s3://…).
 
     Creates a local Spark session unless `spark` is given. `parallelism` is the number of hash ranges; it may differ
     from run to run. `history` is the number of epochs for which changes and `as_of` stay readable. `max_pairs` limits
     the pairs of rows that one lookup may produce in an epoch and bucket. `max_state_rows` and `max_state_bytes` limit
     the state of each view without options of its own; an epoch that would exceed them is not committed. `show_values`
-    lets errors quote values of rows. `functions` are those that ENRICH may call, or the names of their modules.
+    lets errors quote values of rows. `functions` are those that SQL may call, or the names of their modules.
     `caps` raises or lowers caps of this process (docs/limits.md). Further keyword arguments are options of the store
     (credentials, endpoint).
 
@@ -196,6 +198,9 @@ class Flow(Lifecycle, Sources, Input, Readings, Maintenance):
         for note in () if is_rerun else batch.notes:
             warn(note)
         return batch
+
+    def _registration(self, kind: FunctionKind) -> Registration:
+        return Registration(kind, lambda: self.catalog, self.define)
 
     def drop(self, name: str, *, cascade: bool = False) -> list[str]:
         """Drop a source, a view, an index or a sink; with `cascade` also its dependents.

@@ -60,7 +60,7 @@ def reading_of(engine: Engine, statement: Select) -> Reading:
         kind: Kind = "stream" if isinstance(relation, Source) and relation.kind == "stream" else "changelog"
         relations.append(Source(relation.name, kind, relation.schema))
     relations += [View(f"{_READER}{source.name}", f"SELECT * FROM `{source.name}`", source.schema) for source in unread]
-    return Reading(Catalog(tuple(relations)), copied)
+    return Reading(Catalog(tuple(relations), functions=engine.version.catalog.functions), copied)
 
 
 def answer_here(engine: Engine, statement: Select) -> Answer:

@@ -12,6 +12,7 @@ from rejoinder.errors import DefinitionConflict, UnknownName, near_misses
 from rejoinder.ir.expressions.expression import Expression
 from rejoinder.ir.identities import RelationId, SideOutput, SourceRows, ViewRows
 from rejoinder.ir.source_reading import EVERYTHING, Reading
+from rejoinder.ir.user_functions import UserFunction
 
 Kind = Literal["stream", "table", "changelog"]
 MOST_PARTITIONS = 10_000
@@ -193,6 +194,7 @@ class Catalog:
     relations: tuple[Relation, ...] = ()
     indexes: tuple[Index, ...] = ()
     sinks: tuple[Sink, ...] = ()
+    functions: tuple[UserFunction, ...] = ()
 
     def find(self, name: str) -> Relation | None:
         """Return the relation of that name; None if there is none."""
@@ -270,6 +272,20 @@ class Catalog:
             )
         return replace(self, sinks=(*self.sinks, sink))
 
+    def with_function(self, function: UserFunction) -> Catalog:
+        """Add a function. Raises `DefinitionConflict` if the name is taken."""
+        if self.function(function.name) is not None:
+            raise DefinitionConflict(
+                f"function `{function.name}` is already defined",
+                detail=f"functions: {', '.join(other.name for other in self.functions)}",
+                hint="DROP FUNCTION it first, or choose another name",
+            )
+        return replace(self, functions=(*self.functions, function))
+
+    def function(self, name: str) -> UserFunction | None:
+        """Return the declared function of that name; None if there is none."""
+        return next((function for function in self.functions if function.name.lower() == name.lower()), None)
+
     def without_relation(self, name: str) -> Catalog:
         """Remove a relation and its indexes."""
         kept = tuple(r for r in self.relations if r.name.lower() != name.lower())
@@ -292,6 +308,7 @@ class Catalog:
             "sinks": [
                 {"name": s.name, "view": s.view, "format": s.format, "options": dict(s.options)} for s in self.sinks
             ],
+            **({"functions": [function.to_json() for function in self.functions]} if self.functions else {}),
         }
 
     @classmethod
@@ -299,7 +316,8 @@ class Catalog:
         """Read what `to_json` returned."""
         indexes = tuple(Index(i["name"], i["relation"], tuple(i["columns"])) for i in data["indexes"])
         sinks = tuple(Sink(s["name"], s["view"], s["format"], dict(s["options"])) for s in data.get("sinks", ()))
-        return cls(tuple(_relation_from_json(r) for r in data["relations"]), indexes, sinks)
+        functions = tuple(map(UserFunction.from_json, data.get("functions", ())))
+        return cls(tuple(_relation_from_json(r) for r in data["relations"]), indexes, sinks, functions)
 
 
 def _relation_to_json(relation: Relation) -> dict[str, Any]:

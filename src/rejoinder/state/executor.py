@@ -10,9 +10,10 @@ import pyarrow as pa
 
 from rejoinder.ir.allowed_functions import refuse_others
 from rejoinder.ir.splits import Split, split_batch
+from rejoinder.kernels.user_functions.answer_checks import AnswerCheck, checked
+from rejoinder.kernels.user_functions.function_imports import load
 from rejoinder.runtime.bucket_rounds import REPORT, BucketRound, EpochWork, ScanRound
 from rejoinder.runtime.failed_rows import raise_failed
-from rejoinder.runtime.python_function import load
 from rejoinder.runtime.task import Report
 
 
@@ -33,14 +34,18 @@ class Executor(Protocol):
 
 
 class LocalExecutor:
-    """Runs the rounds one after the other in this process."""
+    """Runs the rounds one after the other in this process; with a `check`, functions are called twice."""
+
+    def __init__(self, check: AnswerCheck | None = None) -> None:
+        self._check = check
 
     def run(self, work: EpochWork, splits: object) -> dict[int, Report]:
         """Run all rounds; `splits` is an iterable of batches of the split schema."""
         assert isinstance(splits, Iterable)
-        rows = list(ScanRound(work)(splits))
-        for number in range(1, len(work.plan.rounds)):
-            rows = list(BucketRound(work, number)(rows))
+        with checked(self._check):
+            rows = list(ScanRound(work)(splits))
+            for number in range(1, len(work.plan.rounds)):
+                rows = list(BucketRound(work, number)(rows))
         return reports_from(rows)
 
     def run_listed(self, work: EpochWork, splits: Sequence[Split]) -> dict[int, Report]:

@@ -27,6 +27,7 @@ from rejoinder.connectors.function.connector import FUNCTION
 from rejoinder.connectors.sink_definition import declared_sink
 from rejoinder.engine.definitions.definition_batch import Batch, define_all, new_sources
 from rejoinder.engine.definitions.definition_statements import Definition, drop_statement, has_same
+from rejoinder.engine.definitions.function_registration import Functions, Registration
 from rejoinder.engine.engine import HISTORY, Engine
 from rejoinder.engine.executors.delivery_hosts import LocalHost
 from rejoinder.engine.maintenance.state_deletion import deletion_named
@@ -44,6 +45,8 @@ from rejoinder.host.caps import set_caps
 from rejoinder.ir.allowed_functions import allow_functions
 from rejoinder.ir.catalog import Catalog, Sink, Source
 from rejoinder.ir.splits import RowsSplit, Split, split_batch
+from rejoinder.ir.user_functions import FunctionKind
+from rejoinder.kernels.user_functions.answer_checks import AnswerCheck
 from rejoinder.plan.physical.dataflow import SourceScan
 from rejoinder.runtime.task import MAX_PAIRS
 from rejoinder.sql.statements.statement_parser import CreateSink, Question, Select
@@ -62,12 +65,13 @@ from rejoinder.testing.unread_files import answer_unread
 _names = itertools.count()
 
 
-class Driver(Readings):
+class Driver(Readings, Functions):
     """One flow in this process. `store` is a path or URL (else one in memory), with its options.
 
     `max_pairs` limits the pairs of rows that one lookup may produce in an epoch and bucket. `max_state_rows` and
     `max_state_bytes` limit the state of each view without options of its own. `show_values` lets errors quote values
-    of rows. `clock` returns the processing time in milliseconds since 1970, for steps without a time.
+    of rows. `clock` returns the processing time in milliseconds since 1970, for steps without a time. `check_functions`
+    calls every declared function twice, and raises `NotDeterministic` if it gives two answers for the same arguments.
     """
 
     def __init__(
@@ -83,6 +87,7 @@ class Driver(Readings):
         functions: Sequence[Callable[..., object] | str] = (),
         caps: Mapping[str, int] | None = None,
         clock: Callable[[], int] = system_clock,
+        check_functions: bool = False,
         **store_options: Option,
     ) -> None:
         url = f"memory://driver-{os.getpid()}-{next(_names)}" if store is None else os.fspath(store)
@@ -97,13 +102,14 @@ class Driver(Readings):
         self._signals = PendingSignals()
         self._functions: dict[str, Function] = {}
         self._host = LocalHost()
+        self._check = AnswerCheck() if check_functions else None
         self._open(parallelism)
 
     def _open(self, parallelism: int) -> None:
         drop_open_runs(self._store)
         self._engine = Engine(
             self._store,
-            LocalExecutor(),
+            LocalExecutor(self._check),
             buckets=parallelism,
             history=self._history,
             max_pairs=self._max_pairs,
@@ -132,6 +138,9 @@ class Driver(Readings):
         Rows and snapshots are lists, which `str` formats as aligned tables.
         """
         return run_all(self._engine, text, self._define, self._answer, _rows)
+
+    def _registration(self, kind: FunctionKind) -> Registration:
+        return Registration(kind, lambda: self.catalog, self._define)
 
     def drop(self, name: str, *, cascade: bool = False) -> list[str]:
         """Drop a source, a view, an index or a sink, as `Flow.drop`. Returns the dropped names."""

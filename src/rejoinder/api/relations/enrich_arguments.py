@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
 
-from rejoinder.errors import InvalidSql
 from rejoinder.ir.allowed_functions import allow_functions
+from rejoinder.ir.function_reference import name_of
 
 
 def enrich_call(
@@ -32,35 +31,6 @@ def enrich_call(
     allow_functions([name])
     arguments = [f"TABLE {relation}", _text(name), _text(answers), *options]
     return f"ENRICH({', '.join(arguments)})"
-
-
-def name_of(function: Callable[..., object] | str) -> str:
-    """Return the name by which every process can import a function: `module:name`. Raises `InvalidSql` without one.
-
-    >>> import json
-    >>> name_of(json.dumps)
-    'json:dumps'
-    """
-    if isinstance(function, str):
-        return function
-    bound = getattr(function, "__self__", None)
-    path = getattr(function, "__qualname__", "")
-    is_method = bound is not None and not isinstance(bound, type) and type(bound).__name__ != "module"
-    if not path or "<" in path or is_method:
-        what = (
-            "a method of an object"
-            if is_method
-            else "made inside a function"
-            if "<locals>" in path
-            else "without a name"
-        )
-        raise InvalidSql(
-            f"`{path or function!r}` cannot be imported by workers",
-            detail=f"it is {'a lambda' if '<lambda>' in path else what}",
-            hint="define the function at the top of a module, or give the path of the method: 'module:object.method'",
-        )
-    module: Any = getattr(function, "__module__", None)
-    return f"{module}:{path}"
 
 
 def _quoted(name: str) -> str:

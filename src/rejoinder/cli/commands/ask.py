@@ -22,6 +22,7 @@ from rejoinder.engine.status.explain_statements import explain
 from rejoinder.engine.unread_sources import unread_sources
 from rejoinder.errors import Corrupt, InvalidSql, RejoinderError
 from rejoinder.formats.text.neutral_text import neutral_lines
+from rejoinder.sql.statements.function_statements import CreateFunction
 from rejoinder.sql.statements.statement_parser import (
     AlterView,
     CreateIndex,
@@ -119,6 +120,8 @@ def confirmation(statement: Definition) -> str:
             return f"created index {name}"
         case CreateSink(sink=sink):
             return f"created sink {sink.name}"
+        case CreateFunction(name=name):
+            return f"created function {name}"
         case Drop(name=name):
             return f"dropped {name}"
 

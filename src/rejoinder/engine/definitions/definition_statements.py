@@ -8,11 +8,13 @@ import pyarrow as pa
 
 from rejoinder.connectors.registry import sink_side
 from rejoinder.connectors.sink_definition import check_against
-from rejoinder.engine.definitions.dependents import key_of, with_dependents, without
+from rejoinder.engine.definitions.dependents import Defined, key_of, with_dependents, without
+from rejoinder.engine.definitions.function_definitions import with_function, without_function
 from rejoinder.engine.status.watermark_status import delay_text
 from rejoinder.errors import DefinitionConflict, InvalidSql, UnknownName, Unsupported, near_misses
 from rejoinder.ir.catalog import Catalog, Index, Kind, Sink, Source, View
 from rejoinder.ir.identities import owner_of
+from rejoinder.ir.user_functions import UserFunction
 from rejoinder.plan.operations.side_outputs import readable
 from rejoinder.secret_options import redacted
 from rejoinder.sql.bind.bind_query import bind
@@ -20,6 +22,7 @@ from rejoinder.sql.bind.binder import Binder
 from rejoinder.sql.bind.emit_clause import defers_emission
 from rejoinder.sql.definitions.source_timing import TIMING
 from rejoinder.sql.parse.clauses import refuse_duplicate_names, refuse_reserved
+from rejoinder.sql.statements.function_statements import CreateFunction
 from rejoinder.sql.statements.query_text import same_text
 from rejoinder.sql.statements.statement_parser import (
     AlterView,
@@ -33,7 +36,7 @@ from rejoinder.sql.statements.statement_parser import (
 from rejoinder.sql.types.spark_types import spark_name
 from rejoinder.state.reading.renderings import CHANGE_COLUMNS
 
-Creation = CreateSource | CreateView | CreateIndex | CreateSink
+Creation = CreateSource | CreateView | CreateIndex | CreateSink | CreateFunction
 Definition = Creation | AlterView | Drop
 _KINDS: dict[Kind, DropKind] = {"stream": "STREAM", "table": "TABLE", "changelog": "CHANGELOG"}
 
@@ -59,6 +62,8 @@ def defined(catalog: Catalog, statement: Definition) -> Catalog:
             return _with_index(catalog, statement)
         case CreateSink():
             return _with_sink(catalog, statement)
+        case CreateFunction():
+            return with_function(catalog, statement)
         case Drop():
             return _without(catalog, statement)
 
@@ -86,20 +91,22 @@ def is_defined(catalog: Catalog, statement: Definition) -> bool:
     )
 
 
-def find_defined(catalog: Catalog, statement: Creation) -> Source | View | Index | Sink | None:
+def find_defined(catalog: Catalog, statement: Creation) -> Defined | None:
     """Return the definition with the name that a statement creates; None if there is none."""
     match statement:
         case CreateIndex(name=name):
             return next((index for index in catalog.indexes if index.name.lower() == name.lower()), None)
         case CreateSink(sink=sink):
             return find_sink(catalog, sink.name)
+        case CreateFunction(function=function):
+            return catalog.function(function.name)
         case CreateSource(source=source):
             return catalog.find(source.name)
         case CreateView(name=name):
             return catalog.find(name)
 
 
-def says_same(known: Source | View | Index | Sink, statement: Creation) -> bool:
+def says_same(known: Defined, statement: Creation) -> bool:
     """Return whether a statement creates the known definition, up to white space and the case of words."""
     stored, given = _text(known), _text(_as_defined(statement))
     return stored == given or (isinstance(known, View) and same_text(stored, given))
@@ -118,15 +125,17 @@ def statement_key(statement: Definition) -> tuple[str, str]:
             return ("relation", source.name.lower())
         case CreateSink(sink=sink):
             return ("sink", sink.name.lower())
+        case CreateFunction(function=function):
+            return ("function", function.name.lower())
         case CreateIndex(name=name):
             return ("index", name.lower())
-        case Drop(what="SINK" | "INDEX" as what, name=name):
+        case Drop(what="SINK" | "INDEX" | "FUNCTION" as what, name=name):
             return (what.lower(), name.lower())
         case _:
             return ("relation", statement.name.lower())
 
 
-def as_statement(known: Source | View | Index | Sink) -> Creation:
+def as_statement(known: Defined) -> Creation:
     """Return the statement that creates a definition."""
     match known:
         case Source():
@@ -139,6 +148,8 @@ def as_statement(known: Source | View | Index | Sink) -> Creation:
             return CreateIndex(known.name, known.relation, known.columns)
         case Sink():
             return CreateSink(known)
+        case UserFunction():
+            return CreateFunction(known)
 
 
 def _view(catalog: Catalog, name: str) -> View:
@@ -152,10 +163,12 @@ def _view(catalog: Catalog, name: str) -> View:
     )
 
 
-def _as_defined(statement: Creation) -> Source | View | Index | Sink:
+def _as_defined(statement: Creation) -> Defined:
     match statement:
         case CreateSink(sink=sink):
             return sink
+        case CreateFunction(function=function):
+            return function
         case CreateSource(source=source):
             return source
         case CreateView():
@@ -165,7 +178,7 @@ def _as_defined(statement: Creation) -> Source | View | Index | Sink:
             return Index(statement.name, statement.relation, statement.columns)
 
 
-def _text(known: Source | View | Index | Sink) -> str:
+def _text(known: Defined) -> str:
     """Return a definition as text, without its name."""
     match known:
         case Sink():
@@ -178,6 +191,8 @@ def _text(known: Source | View | Index | Sink) -> str:
             return f"VIEW{names}{f' OPTIONS ({listed})' if listed else ''}{starting} AS {known.query}"
         case Index():
             return f"INDEX ON {known.relation} ({', '.join(known.columns)})"
+        case UserFunction():
+            return known.text
         case Source():
             marks = {"order": known.order, "op": known.op, "diff": known.diff}
             options = {**redacted(known.options), **{name: value for name, value in marks.items() if value}}
@@ -321,6 +336,8 @@ def _without_sink(catalog: Catalog, statement: Drop) -> Catalog:
 def _without(catalog: Catalog, statement: Drop) -> Catalog:
     if statement.what == "SINK":
         return _without_sink(catalog, statement)
+    if statement.what == "FUNCTION":
+        return without_function(catalog, statement)
     if statement.what == "INDEX":
         known = [index.name for index in catalog.indexes]
         if statement.name.lower() not in [name.lower() for name in known]:

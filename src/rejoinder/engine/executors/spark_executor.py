@@ -24,9 +24,9 @@ from rejoinder.host.memory import share_memory
 from rejoinder.ir.allowed_functions import refuse_others
 from rejoinder.ir.logical import EMIT_AT
 from rejoinder.ir.splits import Split, StateSplit
+from rejoinder.kernels.user_functions.function_imports import load
 from rejoinder.plan.physical.dataflow import DueScan
 from rejoinder.runtime.bucket_rounds import Batches, BucketRound, EpochWork, ScanRound, Setting, exchange_batch
-from rejoinder.runtime.python_function import load
 from rejoinder.runtime.task import Report
 from rejoinder.state.executor import LocalExecutor, reports_from
 from rejoinder.store.commits.unnamed_files import MARKERS

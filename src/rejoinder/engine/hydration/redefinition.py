@@ -37,7 +37,8 @@ def redefined(engine: Engine, before: Version, catalog: Catalog) -> Version:
     catalog, new, old = planned.catalog, planned.plan, before.plan.dataflow
     net_rows = partial(before.state.net_rows, engine.store)
     refuse_products(new, old, before.state.statistics(), engine.max_pairs, net_rows)
-    engine.executor.check(new.dataflow.functions - old.functions)
+    declared = {function.reference for function in catalog.functions if function not in before.catalog.functions}
+    engine.executor.check((new.dataflow.functions | declared) - old.functions)
     state = hydrate(engine, before.state, planned.filling, planned.clock)
     state = state.restricted_to([a.id for a in new.dataflow.arrangements], new.dataflow.views)
     changed = [view for view in catalog.views if view not in before.catalog.views]

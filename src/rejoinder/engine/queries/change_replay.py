@@ -52,7 +52,8 @@ class Replayed:
 
 def as_sources(engine: Engine, query: str) -> Catalog:
     """Return the relations that a query reads, including views, as sources of changes."""
-    return Catalog(tuple(_changelog(relation) for relation in _named(engine, query).values()))
+    relations = tuple(_changelog(relation) for relation in _named(engine, query).values())
+    return Catalog(relations, functions=engine.version.catalog.functions)
 
 
 def _named(engine: Engine, query: str) -> dict[str, Source | View]:

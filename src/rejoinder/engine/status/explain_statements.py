@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -15,13 +16,15 @@ from rejoinder.engine.version import Version
 from rejoinder.errors import Unsupported
 from rejoinder.explain.view_description import describe
 from rejoinder.formats.text.row_text import length_text, plain
-from rejoinder.ir.catalog import Catalog, Sink, Source, View
+from rejoinder.ir.catalog import Sink, Source, View
+from rejoinder.ir.user_functions import UserFunction
 from rejoinder.kernels.arrow.ordered import LEAST, as_column
 from rejoinder.plan.operations.side_outputs import readable
 from rejoinder.plan.physical.arrangement import Arrangement
 from rejoinder.planner import plan
 from rejoinder.sql.bind.bind_query import bind
 from rejoinder.sql.parse.text_caps import with_stack
+from rejoinder.sql.statements.query_text import calls_function
 from rejoinder.sql.types.spark_types import spark_name
 from rejoinder.watermarks.formula import value_of
 
@@ -47,17 +50,20 @@ def _explain(version: Version, target: str) -> str:
     if len(text.split()) == 1:
         version.catalog.get(text.strip("`"))  # raises `UnknownName` with near misses: one word is not a query
     query = bind(text, version.catalog)
-    catalog = Catalog((*version.catalog.relations, View("query", text, query.schema)), version.catalog.indexes)
+    view = View("query", text, query.schema)
+    catalog = replace(version.catalog, relations=(*version.catalog.relations, view), sinks=())
     return describe(plan(catalog, version.state.statistics()), "query", state, times)
 
 
 def show(engine: Engine, what: str) -> list[dict[str, Any]]:
-    """Return the rows of SHOW ARRANGEMENTS, SINKS, VIEWS, SOURCES (or TABLES), or WATERMARKS."""
+    """Return the rows of SHOW ARRANGEMENTS, FUNCTIONS, SINKS, VIEWS, SOURCES (or TABLES), or WATERMARKS."""
     version = engine.version
     if what == "ARRANGEMENTS":
         return [_arrangement(version, arrangement) for arrangement in version.dataflow.arrangements]
     if what == "VIEWS":
         return [_view(version, view) for view in version.catalog.views]
+    if what == "FUNCTIONS":
+        return [_function(version, function) for function in version.catalog.functions]
     if what == "SINKS":
         return [_sink(version, sink) for sink in version.catalog.sinks]
     if what == "WATERMARKS":
@@ -124,6 +130,18 @@ def _sink(version: Version, sink: Sink) -> dict[str, Any]:
         "format": sink.format,
         "options": ", ".join(f"{name} '{value}'" for name, value in options.items()),
         "delivered": None if delivered is None else delivered.epoch,
+    }
+
+
+def _function(version: Version, function: UserFunction) -> dict[str, Any]:
+    """Return a row of SHOW FUNCTIONS: `used_by` are the views that call it."""
+    return {
+        "function": function.name,
+        "kind": function.kind,
+        "signature": function.signature,
+        "reference": function.reference,
+        "options": ", ".join(f"{name} '{value}'" for name, value in function.options.items()),
+        "used_by": [view.name for view in version.catalog.views if calls_function(view.query, function)],
     }
 
 

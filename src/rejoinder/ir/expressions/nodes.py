@@ -40,6 +40,8 @@ class Node:
     """Whether the value can be NULL."""
     monotone: Monotone | None = None
     """The column that the value is monotone in."""
+    functions: tuple[str, ...]
+    """The functions of the user that it calls, as `module:function`."""
     digest: bytes
     """A hash of the whole tree."""
 
@@ -48,6 +50,7 @@ class Node:
         self.parts = tuple(parts)
         self.can_fail = can_fail or any(part.can_fail for part in self.parts)
         self.columns = _merged([part.columns for part in self.parts])
+        self.functions = _merged([part.functions for part in self.parts])
         text = "\x1f".join((self.kind, _name_of(type_), *self.identity())).encode()
         self.digest = hashlib.blake2b(text + b"".join(part.digest for part in self.parts), digest_size=16).digest()
 
@@ -137,11 +140,14 @@ class Call(Node):
         self.monotone = _lifted(operation.monotone, self.parts)
         is_nullable = operation.nulls == "possible" or any(part.nullable for part in self.parts)
         self.nullable = operation.nulls != "never" and is_nullable
+        if operation.user is not None:
+            self.functions = _merged([self.functions, (operation.user.reference,)])
 
     def identity(self) -> tuple[str, ...]:
         operation = self.operation
         options = (literal_identity(option) for option in operation.options)
-        return (operation.name, operation.evaluation, "can fail" if operation.can_fail else "", *options)
+        called = () if operation.user is None else (operation.user.identity,)
+        return (operation.name, operation.evaluation, "can fail" if operation.can_fail else "", *options, *called)
 
     @classmethod
     def make(cls, type_: pa.DataType, parts: Sequence[Node], *fields: Any) -> Node:
@@ -347,7 +353,7 @@ def _renaming(old: str, new: Node) -> Callable[[Node], Node]:
 
 
 def _merged(lists: Sequence[tuple[str, ...]]) -> tuple[str, ...]:
-    """Each column once. Along a deep chain the list stays the same object, and nothing is copied."""
+    """Each name once. Along a deep chain the list stays the same object, and nothing is copied."""
     longest = max(lists, key=len, default=())
     if all(columns is longest or columns == longest for columns in lists):
         return longest

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from rejoinder.ir.expressions.monotone import Step
+from rejoinder.ir.user_functions import UserFunction
 
 Evaluation = Literal["in turn", "from the right", "all", "lazy"]
 """Which arguments Spark evaluates for a row.
@@ -48,3 +49,5 @@ class ScalarOperation:
     """Whether a row may fail although none of its arguments does."""
     monotone: MonotoneArgument | None = None
     """The argument with which the result is monotone."""
+    user: UserFunction | None = None
+    """The function, if it is one of the user's."""

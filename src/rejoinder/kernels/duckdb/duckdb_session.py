@@ -18,6 +18,7 @@ import pyarrow as pa
 
 from rejoinder.host.memory import memory_cap
 from rejoinder.kernels.duckdb.arrow_functions import ARROW_FUNCTIONS, ArrowFunction
+from rejoinder.kernels.duckdb.functions.user_calls import functions_in
 
 _STATEMENTS = 256
 _BATCH_ROWS = 131_072
@@ -77,8 +78,9 @@ class Session:
         if key in self._prepared:
             self._prepared.move_to_end(key)
             return self._prepared[key]
-        for function in ARROW_FUNCTIONS:
-            if function.name not in self._functions and (function.name in select or function.name in where):
+        text = f"{select} {where}"
+        for function in (*(each for each in ARROW_FUNCTIONS if each.name in text), *functions_in(text)):
+            if function.name not in self._functions:
                 self._add(function)
         self._count += 1
         name = f"statement_{self._count}"

@@ -31,6 +31,8 @@ from rejoinder.kernels.duckdb.duckdb_words import quoted
 from rejoinder.kernels.duckdb.functions.logic import SEVERAL_ROWS
 from rejoinder.kernels.duckdb.render import duckdb_text, messages, render
 from rejoinder.kernels.duckdb.staged_run import run_nodes
+from rejoinder.kernels.user_functions.function_failures import decoded
+from rejoinder.kernels.zones.zone_labels import typed, without_zones
 
 _ROW = "__row"
 LONGEST = 500
@@ -48,7 +50,7 @@ def project(table: pa.Table, outputs: Sequence[tuple[str, Expression]], keep: Se
     computed = [(name, expression) for name, expression in outputs if not expression.is_column]
     evaluated = iter(_evaluate(table, [expression for _, expression in computed]))
     arrays = [
-        _typed(table.column(expression.columns[0]), expression.type) if expression.is_column else next(evaluated)
+        typed(table.column(expression.columns[0]), expression.type) if expression.is_column else next(evaluated)
         for _, expression in outputs
     ]
     return _assembled(table, [name for name, _ in outputs], arrays, keep)
@@ -93,7 +95,7 @@ def filter_project(
     selected = table.select([name for name in table.column_names if name in needed]).filter(pa.array(mask))
     remaining = iter(evaluated)
     arrays = [
-        _typed(selected.column(expression.columns[0]), expression.type) if expression.is_column else next(remaining)
+        typed(selected.column(expression.columns[0]), expression.type) if expression.is_column else next(remaining)
         for _, expression in outputs
     ]
     return _assembled(selected, [name for name, _ in outputs], arrays, keep)
@@ -144,7 +146,7 @@ def _evaluate(table: pa.Table, expressions: Sequence[Expression]) -> list[pa.Chu
             for expression in expressions:
                 _evaluate(table, [expression])
         raise _failed(expressions[0], failure) from None
-    return [_typed(result.column(index), expression.type) for index, expression in enumerate(expressions)]
+    return [typed(result.column(index), expression.type) for index, expression in enumerate(expressions)]
 
 
 def _evaluate_selected(
@@ -161,14 +163,14 @@ def _evaluate_selected(
     except duckdb.Error:
         _evaluate(select_rows(table, predicate), expressions)
         raise
-    evaluated = [_typed(result.column(index), expression.type) for index, expression in enumerate(expressions)]
+    evaluated = [typed(result.column(index), expression.type) for index, expression in enumerate(expressions)]
     return result.column(_ROW).to_numpy(), evaluated
 
 
 def _source(table: pa.Table, expressions: Sequence[Expression], *, with_rows: bool) -> pa.Table:
     """Narrow a table to what expressions read, without zones; a table for DuckDB has at least one column."""
     needed = {name for expression in expressions for name in expression.columns}
-    narrow = _without_zones(table.select([name for name in table.column_names if name in needed]))
+    narrow = without_zones(table.select([name for name in table.column_names if name in needed]))
     if with_rows or not needed:
         narrow = narrow.append_column(_ROW, pa.array(np.arange(table.num_rows, dtype=np.int64)))
     return narrow
@@ -192,6 +194,9 @@ def _failed(expression: Expression, failure: duckdb.Error) -> errors.RejoinderEr
     kind, _, text = message.partition(": ")
     if isinstance(failure, duckdb.OutOfMemoryException):
         return out_of_memory(f"`{_shortened(expression)}`")
+    broken = decoded(text) if expression.node.functions else None
+    if broken is not None:
+        return broken
     is_ours = text in messages(expression.node)  # DuckDB's own messages quote the row
     if is_ours and text.startswith(SEVERAL_ROWS):
         hint = "delete the rows that are too many; or take one value, as with MAX, or with a condition that selects one"
@@ -207,40 +212,3 @@ def _failed(expression: Expression, failure: duckdb.Error) -> errors.RejoinderEr
 def _shortened(expression: Expression) -> str:
     text = expression.text or duckdb_text(expression.node)
     return text if len(text) <= LONGEST else f"{text[:LONGEST]}…"
-
-
-def _without_zones(table: pa.Table) -> pa.Table:
-    for index, field in enumerate(table.schema):
-        bare = _bare(field.type)
-        if bare is not field.type:
-            table = table.set_column(index, field.name, _typed(table.column(index), bare))
-    return table
-
-
-def _bare(kind: pa.DataType) -> pa.DataType:
-    """The type without zones; the same object if it has none."""
-    if pa.types.is_timestamp(kind):
-        return kind if kind.tz is None else pa.timestamp(kind.unit)
-    if pa.types.is_list(kind):
-        item = _bare(kind.value_type)
-        return kind if item is kind.value_type else pa.list_(kind.value_field.with_type(item))
-    if pa.types.is_map(kind):
-        key, item = _bare(kind.key_type), _bare(kind.item_type)
-        return kind if key is kind.key_type and item is kind.item_type else pa.map_(key, item)
-    if pa.types.is_struct(kind):
-        types = [_bare(field.type) for field in kind]
-        if all(new is field.type for new, field in zip(types, kind, strict=True)):
-            return kind
-        return pa.struct([field.with_type(new) for new, field in zip(types, kind, strict=True)])
-    return kind
-
-
-def _typed(values: pa.ChunkedArray, kind: pa.DataType) -> pa.ChunkedArray:
-    """Cast exactly. A zone is only a label, so adding or removing it copies nothing."""
-    if values.type == kind:
-        return values
-    if pa.types.is_null(kind):
-        return pa.chunked_array([pa.nulls(len(values))])
-    if pa.types.is_timestamp(kind) and pa.types.is_timestamp(values.type) and kind.unit == values.type.unit:
-        return pa.chunked_array([chunk.view(kind) for chunk in values.chunks], type=kind)
-    return values.cast(kind)

@@ -194,7 +194,10 @@ def _filling(names: Sequence[str], *, under_try: bool) -> Callable[[re.Match[str
     def fill(place: re.Match[str]) -> str:
         if place[1] is not None:
             return names[int(place[1])]
-        return FAILURE if under_try else f"error({text_literal(place[2])})"
+        if under_try:
+            return FAILURE
+        is_text = place[2].startswith("=")
+        return f"error({place[2][1:] if is_text else text_literal(place[2])})"
 
     return fill
 

@@ -21,18 +21,19 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from rejoinder.errors import EvaluationError, SeveralRows
+from rejoinder.errors import EvaluationError, FunctionFailed, SeveralRows
 from rejoinder.ir.expressions.expression import Expression
 from rejoinder.ir.expressions.nodes import Attempt, Call, walk
 from rejoinder.kernels.arrow.columns import ERROR, contiguous, replaced, single_chunk, take, without
 from rejoinder.kernels.arrow.hashing import Mask
 from rejoinder.kernels.duckdb.evaluate import filter_project, project, select_rows
-from rejoinder.kernels.duckdb.functions.logic import SEVERAL_ROWS, several_rows_text
+from rejoinder.kernels.duckdb.functions.logic import several_rows_text
 from rejoinder.kernels.duckdb.render import duckdb_text
 
 SAMPLED = 32
 """Rows of a batch that are evaluated one by one for the text of their error; the others share the smallest text."""
 
+_KINDS = {kind.code: kind for kind in (EvaluationError, FunctionFailed, SeveralRows)}
 _OPTIONAL = "__optional"
 _SEPARATOR = "\x1f"
 
@@ -142,9 +143,8 @@ def split_marked(table: pa.Table) -> tuple[pa.Table, pa.Table | None]:
 
 def error_of(text: str) -> EvaluationError:
     """Make the exception that a mark stands for."""
-    fact, detail, hint, values = text.split(_SEPARATOR, 3)
-    kind = SeveralRows if fact == SEVERAL_ROWS else EvaluationError
-    return kind(fact, detail=detail or None, hint=hint or None, values=values or None)
+    fact, code, detail, hint, values = text.split(_SEPARATOR, 4)
+    return _KINDS[code](fact, detail=detail or None, hint=hint or None, values=values or None)
 
 
 def _attempt(expression: Expression) -> Expression:
@@ -174,7 +174,7 @@ def _text(row: pa.Table, expression: Expression) -> str:
         project(row, [("value", expression)])
     except EvaluationError as error:
         values = _outer_values(row, expression, error) if isinstance(error, SeveralRows) else error.values
-        return _SEPARATOR.join((error.fact, error.detail or "", error.hint or "", values or ""))
+        return _SEPARATOR.join((error.fact, error.code, error.detail or "", error.hint or "", values or ""))
     raise AssertionError(f"`{duckdb_text(expression.node)}` fails under TRY, and not without it")
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Literal
 
 import pyarrow as pa
@@ -17,6 +18,7 @@ from rejoinder.ir.catalog import Source
 from rejoinder.ir.identities import Defined, RelationId
 from rejoinder.plan.blocks.normal_form import Mode
 from rejoinder.plan.physical.arrangement import Arrangement
+from rejoinder.plan.physical.called_functions import called_in
 from rejoinder.plan.physical.retention_bound import Retention
 from rejoinder.plan.physical.steps import Channel, Enrich, Send, Step
 
@@ -135,10 +137,11 @@ class Dataflow:
         for steps in self.rounds:
             yield from steps
 
-    @property
+    @cached_property
     def functions(self) -> frozenset[str]:
-        """Return the names of the user functions that are called."""
-        return frozenset(step.function.name for step in self.steps() if isinstance(step, Enrich))
+        """Return the functions of the user that are called, as `module:function`."""
+        enriching = (step.function.name for step in self.steps() if isinstance(step, Enrich))
+        return frozenset((*enriching, *called_in((self.scans, self.rounds, self.retentions))))
 
     @property
     def channels(self) -> dict[int, Channel]:

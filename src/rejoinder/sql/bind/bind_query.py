@@ -39,7 +39,7 @@ def bind(
 def _bound(text: str, catalog: Catalog, kept: Collection[str], names: Sequence[str], relation: str) -> Query:
     binder = Binder(catalog, frozenset(kept))
     _, clause = split_emission(text)
-    node = with_item_names(parse_query(text), names)
+    node = with_item_names(parse_query(text, catalog.functions), names)
     query = with_column_names(_with_emission(binder, node, clause), names, relation)
     return replace(query, root=unnest(query.root, binder.numbers)) if binder.has_subqueries else query
 

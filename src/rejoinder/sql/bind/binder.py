@@ -285,7 +285,7 @@ class Binder:
     def view(self, view: View) -> Query:
         """Bind the query of a view, to inline it."""
         with self.inside(None):
-            query = self.query(with_item_names(parse_query(view.query), view.names), {})
+            query = self.query(with_item_names(parse_query(view.query, self.catalog.functions), view.names), {})
         return with_column_names(query, view.names, view.name)
 
     def inlined(self, query: Query, alias: str, node: exp.Expr) -> tuple[Node, Scope]:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import sqlglot
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
 from rejoinder.errors import InvalidSql
+from rejoinder.ir.user_functions import UserFunction
 from rejoinder.sql.bind.emit_clause import split_emission
+from rejoinder.sql.functions.user_calls import mark_calls
 from rejoinder.sql.parse.dialect import SparkSql
 from rejoinder.sql.parse.foreign_spellings import refuse_foreign_clauses
 from rejoinder.sql.parse.syntax_errors import unreadable
@@ -15,9 +19,11 @@ from rejoinder.sql.parse.text_caps import with_stack
 from rejoinder.sql.parse.tokens import refuse_gaps
 
 
-def parse_query(text: str) -> exp.Query:
-    """Parse one query, without its EMIT clause. Raises `InvalidSql`."""
-    return with_stack([text], _query, text)
+def parse_query(text: str, functions: Sequence[UserFunction] = ()) -> exp.Query:
+    """Parse one query, without its EMIT clause, with the calls of declared functions marked. Raises `InvalidSql`."""
+    query = with_stack([text], _query, text)
+    mark_calls(query, functions)
+    return query
 
 
 def _query(text: str) -> exp.Query:

@@ -23,6 +23,7 @@ from rejoinder.sql.functions.function_registry import BY_CLASS, BY_NAME
 from rejoinder.sql.functions.nested import nested_functions
 from rejoinder.sql.functions.refusals import unsupported
 from rejoinder.sql.functions.time import windowing_functions, windows
+from rejoinder.sql.functions.user_calls import compile_user_call, user_function
 from rejoinder.sql.parse.clauses import text_of
 from rejoinder.sql.types import literals
 from rejoinder.sql.types.terms import Compiler, Term
@@ -143,6 +144,9 @@ class _Compiler:
         leaf = _LEAVES.get(type(node))
         if leaf is not None:
             return leaf(self, node)
+        declared = user_function(node)
+        if declared is not None:
+            return compile_user_call(self, node, declared)
         function = BY_NAME.get(node.name.lower()) if isinstance(node, exp.Anonymous) else BY_CLASS.get(type(node))
         if function is None:
             raise unsupported(node)

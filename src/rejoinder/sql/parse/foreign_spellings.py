@@ -55,7 +55,6 @@ _CREATED: dict[str, str] = {
     "SCHEMA": "a state directory has the definitions of one flow; no schema is needed",
     "CATALOG": "a state directory has the definitions of one flow; no catalog is needed",
     "DATABASE": "a state directory has the definitions of one flow; no database is needed",
-    "FUNCTION": "ENRICH(TABLE …, 'module:function', …) calls a Python function",
 }
 _WINDOWS = {
     "TUMBLING": "GROUP BY …, TUMBLE(time, INTERVAL 1 MINUTE)",
@@ -71,7 +70,6 @@ _SHOWN = {
     ),
     "QUERIES": "SHOW VIEWS lists queries that are kept up to date",
     "CREATE": "SHOW SOURCES and SHOW VIEWS list definitions",
-    "FUNCTIONS": "docs/functions.md lists the functions; the error for an unknown one suggests similar names",
     "JOBS": "SHOW VIEWS and SHOW WATERMARKS show the progress of the flow",
 }
 _SINK = "CREATE SINK name FROM view USING kafka OPTIONS (topic '…', bootstrap '…')"

@@ -9,6 +9,7 @@ import sqlglot
 from sqlglot import TokenType, exp
 from sqlglot.errors import SqlglotError
 
+from rejoinder.ir.user_functions import UserFunction
 from rejoinder.sql.bind.query_parser import parse_query
 from rejoinder.sql.parse.clauses import relation_name
 from rejoinder.sql.parse.dialect import SparkSql
@@ -39,6 +40,12 @@ def named_relations(text: str) -> tuple[str, ...]:
     ('a', 'b.late')
     """
     return tuple(dict.fromkeys(relation_name(table) for table in parse_query(text).find_all(exp.Table)))
+
+
+def calls_function(text: str, function: UserFunction) -> bool:
+    """Return whether a query calls a declared function."""
+    name = function.name.lower()
+    return any(call.name.lower() == name for call in parse_query(text).find_all(exp.Anonymous))
 
 
 def same_text(left: str, right: str) -> bool:

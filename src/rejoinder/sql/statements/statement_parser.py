@@ -16,12 +16,12 @@ from rejoinder.sql.definitions.view_options import checked_options
 from rejoinder.sql.parse.foreign_spellings import foreign_create, foreign_show, foreign_sink, foreign_start
 from rejoinder.sql.parse.text_caps import with_stack
 from rejoinder.sql.parse.tokens import split_statements
+from rejoinder.sql.statements.function_statements import CreateFunction, FunctionReader
 from rejoinder.sql.statements.source_statements import KINDS
-from rejoinder.sql.statements.start_clause import StartReader
 
 Rendering = Literal["TABLE", "STREAM", "TVR"]
-DropKind = Literal["STREAM", "TABLE", "CHANGELOG", "MAPPING", "VIEW", "INDEX", "SINK"]
-_SHOWN = ("ARRANGEMENTS", "SINKS", "SOURCES", "TABLES", "VIEWS", "WATERMARKS")
+DropKind = Literal["STREAM", "TABLE", "CHANGELOG", "MAPPING", "VIEW", "INDEX", "SINK", "FUNCTION"]
+_SHOWN = ("ARRANGEMENTS", "FUNCTIONS", "SINKS", "SOURCES", "TABLES", "VIEWS", "WATERMARKS")
 _AFTER_A_COLUMN = (TokenType.FROM, TokenType.COMMA, TokenType.DOT, TokenType.ALIAS)
 _QUERIES = ("SELECT", "WITH", "FROM", "VALUES")
 _STARTS = ("ALTER", "CREATE", "DROP", "EXPLAIN", "SHOW", *_QUERIES)
@@ -93,7 +93,7 @@ class Select:
 
 
 Question = Explain | Show | Select
-Statement = CreateSource | CreateView | AlterView | CreateIndex | CreateSink | Drop | Question
+Statement = CreateSource | CreateView | AlterView | CreateIndex | CreateSink | CreateFunction | Drop | Question
 
 
 def parse_statements(text: str) -> list[Statement]:
@@ -106,7 +106,7 @@ def _statements(text: str) -> list[Statement]:
     return [_Reader(text, tokens).statement() for tokens in split_statements(text)]
 
 
-class _Reader(StartReader):
+class _Reader(FunctionReader):
     """Reads one statement."""
 
     def statement(self) -> Statement:
@@ -208,10 +208,14 @@ class _Reader(StartReader):
             return self.index()
         if word == "SINK":
             return self.sink()
+        if word in ("FUNCTION", "AGGREGATE"):
+            if word == "AGGREGATE":
+                self.expect("FUNCTION")
+            return self.function(is_aggregate=word == "AGGREGATE")
         foreign = foreign_create(word, self.place(self.tokens[self.at - 1]))
         if foreign is not None:
             raise foreign
-        known = (*KINDS, "MAPPING", "VIEW", "INDEX", "SINK")
+        known = (*KINDS, "MAPPING", "VIEW", "INDEX", "SINK", "FUNCTION")
         raise InvalidSql(
             f"CREATE {word} is not known",
             detail=self.place(self.tokens[self.at - 1]),
@@ -268,7 +272,7 @@ class _Reader(StartReader):
             raise InvalidSql(
                 f"DROP {word} is not known",
                 detail=self.place(self.tokens[self.at - 1]),
-                hint="DROP VIEW, TABLE, STREAM, CHANGELOG, MAPPING, INDEX or SINK",
+                hint="DROP VIEW, TABLE, STREAM, CHANGELOG, MAPPING, INDEX, SINK or FUNCTION",
             )
         exists = self.peek() == "IF"
         if exists:

@@ -12,6 +12,7 @@ from rejoinder.kernels.duckdb.functions import (
     ranking,
     time_buckets,
     time_functions,
+    user_calls,
     windowing_functions,
 )
 from rejoinder.kernels.duckdb.functions.casts import cast_template
@@ -72,6 +73,7 @@ RENDERINGS: dict[str, Rendering] = {
     **url_functions.RENDERINGS,
     **word_functions.RENDERINGS,
     **grouping_functions.RENDERINGS,
+    **user_calls.RENDERINGS,
     **windowing_functions.RENDERINGS,
     DUCKDB_TEXT: lambda call: str(call.operation.options[0]),
 }

@@ -1,7 +1,8 @@
 """Templates: DuckDB text with places for arguments.
 
-A place is `{0}`, `{1}`, … for an argument, or `{!message}` where the row fails. (A repetition in a regular expression
-must not look like a place: `{2,2}`, not `{2}`.) An argument that is named more than once is evaluated once (`render`).
+A place is `{0}`, `{1}`, … for an argument, `{!message}` where the row fails, or `{!=text}` where a text is the message.
+(A repetition in a regular expression must not look like a place: `{2,2}`, not `{2}`.) An argument that is
+named more than once is evaluated once (`render`).
 """
 
 from __future__ import annotations

@@ -8,7 +8,6 @@ name: `concurrency`, `timeout`, `retries`, and `batch` for a function over table
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
@@ -16,7 +15,7 @@ import pyarrow as pa
 from sqlglot import exp
 
 from rejoinder.errors import InvalidSql, PlanningError, TypeMismatch, UnknownName, near_misses
-from rejoinder.ir.function_reference import PythonFunction
+from rejoinder.ir.function_reference import PythonFunction, checked_reference
 from rejoinder.ir.identities import column_text
 from rejoinder.ir.logical import Enrich, Node
 from rejoinder.kernels.arrow.columns import RESERVED
@@ -31,7 +30,6 @@ if TYPE_CHECKING:
 NAME = "ENRICH"
 _FORM = "write ENRICH(TABLE orders, 'module:function', 'column TYPE, …', concurrency => 16)"
 _OPTIONS = ("concurrency", "timeout", "retries", "batch")
-_FUNCTION = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*(\.[A-Za-z_]\w*)*")
 
 
 def is_enrichment(node: exp.Table) -> bool:
@@ -101,13 +99,7 @@ def _refuse_maps(columns: Sequence[Column], call: exp.Expr) -> None:
 
 
 def _function(name: str, options: Mapping[str, exp.Expr], call: exp.Expr) -> PythonFunction:
-    if not _FUNCTION.fullmatch(name) or name.startswith("__main__:"):
-        why = "`__main__` is a different module in each process" if name.startswith("__main__:") else text_of(call)
-        raise InvalidSql(
-            f"`{name}` is not the name of a function that workers can import",
-            detail=why,
-            hint="put the function into a module and write 'module:function'",
-        )
+    checked_reference(name, text_of(call))
     unknown = [option for option in options if option not in _OPTIONS]
     if unknown:
         hint = near_misses(unknown[0], _OPTIONS) or f"one of {', '.join(_OPTIONS)}"

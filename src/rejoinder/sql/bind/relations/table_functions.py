@@ -40,7 +40,7 @@ from rejoinder.sql.parse.foreign_names import foreign_function
 if TYPE_CHECKING:
     from rejoinder.sql.bind.binder import Binder, Ctes
 
-_FORMS = {
+FORMS = {
     "TUMBLE": "TUMBLE(TABLE orders, DESCRIPTOR(ts), INTERVAL 5 MINUTES)",
     "HOP": "HOP(TABLE orders, DESCRIPTOR(ts), INTERVAL 1 MINUTE, INTERVAL 5 MINUTES)",
     "CUMULATE": "CUMULATE(TABLE orders, DESCRIPTOR(ts), INTERVAL 1 MINUTE, INTERVAL 5 MINUTES)",
@@ -63,14 +63,14 @@ def bind_table_function(binder: Binder, node: exp.Table, ctes: Ctes) -> tuple[No
     """Bind a table function. Raises a `PlanningError` that shows the syntax."""
     call = _call(node)
     name = call.name.upper() if isinstance(call, exp.Anonymous) else call.key.upper()
-    if name not in _FORMS and name not in CONVERSIONS:
+    if name not in FORMS and name not in CONVERSIONS:
         raise Unsupported(
             f"{name} in FROM is not supported",
             detail=text_of(node),
             hint=_FOREIGN.get(name)
             or foreign_function(name)
-            or near_misses(name, [*_FORMS, *CONVERSIONS])
-            or f"functions over relations: {', '.join((*_FORMS.values(), *CONVERSIONS.values()))}",
+            or near_misses(name, [*FORMS, *CONVERSIONS])
+            or f"functions over relations: {', '.join((*FORMS.values(), *CONVERSIONS.values()))}",
         )
     partition: Sequence[exp.Expr] = ()
     if name not in CONVERSIONS:
@@ -115,7 +115,7 @@ def _without_partition(call: exp.Expr, name: str) -> tuple[exp.Expr, Sequence[ex
         raise InvalidSql(
             f"{name} takes no PARTITION BY",
             detail=text_of(call),
-            hint=f"its windows are the same for all rows; write {_FORMS[name]}",
+            hint=f"its windows are the same for all rows; write {FORMS[name]}",
         )
     rest = [part.copy() for part in call.expressions if part not in parts]
     return exp.Anonymous(this=call.this, expressions=rest), parts[0].expressions
@@ -123,7 +123,7 @@ def _without_partition(call: exp.Expr, name: str) -> tuple[exp.Expr, Sequence[ex
 
 def _arguments(call: exp.Expr, name: str) -> tuple[exp.Expr, exp.Column, Sequence[exp.Expr]]:
     """Return the relation, the column in DESCRIPTOR, and the remaining arguments."""
-    form = f"write {_FORMS[name]}"
+    form = f"write {FORMS[name]}"
     arguments = list(call.expressions)
     if any(isinstance(argument, exp.Kwarg) for argument in arguments):
         fact = f"named arguments of {name} are not supported"

@@ -1,0 +1,1 @@
+"""Time zones: labels of timestamp types, and local times."""

@@ -1,0 +1,89 @@
+"""Functions that the tests declare."""
+
+from __future__ import annotations
+
+import itertools
+import threading
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+from decimal import Decimal
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+calls: list[tuple[Any, ...]] = []
+released = threading.Event()
+_numbers = itertools.count()
+
+
+def tax(amount: float | None, country: str | None) -> float | None:
+    """Fail for one country."""
+    calls.append((amount, country))
+    if country == "XX":
+        raise LookupError(f"no rate for {country}")
+    return None if amount is None else amount / 4
+
+
+def tax_of_arrays(amount: pa.Array, country: pa.Array) -> pa.Array:
+    """The same for arrays."""
+    calls.append((len(amount),))
+    if pc.any(pc.equal(country, "XX")).as_py():
+        raise LookupError("no rate for XX")
+    return pc.divide(amount, 4)
+
+
+def short_array(amount: pa.Array, country: pa.Array) -> pa.Array:
+    return amount.slice(1)
+
+
+def described(row: Any, days: Any, at: datetime | None, price: Decimal | None) -> Any:
+    """Take and return types of all kinds."""
+    if at is None:
+        return None
+    return {"at": at + timedelta(hours=1), "price": price, "names": [row["name"], *(days or [])]}
+
+
+def constant() -> int:
+    return 7
+
+
+def numbered(amount: float, country: str) -> float:
+    """Give another answer with each call."""
+    return float(next(_numbers))
+
+
+def wrong_type(amount: float, country: str) -> Any:
+    return "much"
+
+
+def too_large(number: int) -> int:
+    return number * 1_000_000
+
+
+def waits(amount: float, country: str) -> float:
+    released.wait(20)
+    return amount
+
+
+async def asynchronous(amount: float, country: str) -> float:
+    return amount
+
+
+def doubled(number: int | None) -> int | None:
+    return None if number is None else 2 * number
+
+
+def words(text: str | None) -> Iterator[tuple[str, int]]:
+    """A table function: words with their positions."""
+    for position, word in enumerate((text or "").split()):
+        if word == "fail":
+            raise ValueError("the text fails")
+        yield word, position
+
+
+class Letters:
+    """A table function as a class, with one column."""
+
+    def eval(self, text: str) -> Iterator[str]:
+        yield from text

@@ -6,7 +6,7 @@ from sqlglot import exp
 
 from rejoinder import errors
 from rejoinder.sql.functions.function_registry import meant_functions
-from rejoinder.sql.functions.refused_functions import REASONS
+from rejoinder.sql.functions.refused_functions import REASONS, SPELLED
 from rejoinder.sql.parse.clauses import text_of
 from rejoinder.sql.parse.foreign_names import foreign_function
 from rejoinder.sql.types.terms import refuse
@@ -60,8 +60,10 @@ def unsupported(node: exp.Expr) -> errors.Unsupported:
     if isinstance(node, _FORMAT_NODES):
         return refuse(node, f"`{name}` with a format is not supported", "CAST it, and use LEFT, SUBSTRING or EXTRACT")
     if isinstance(node, exp.Func) and name:
+        spelling = SPELLED.get(name)
         hint = (
-            foreign_function(name)
+            (f"write {spelling.how}" if spelling is not None else "")
+            or foreign_function(name)
             or meant_functions(name)
             or f"compute it before the rows come, {_ENRICH}, or when the view is read"
         )

@@ -32,7 +32,7 @@ class Spelling:
 
 CHANGING = "its value changes without a change of the inputs, so a view of it could never be kept up to date"
 _SKETCH = "a sketch is approximate, and a retraction cannot be taken out of it"
-_EXACT = "exact aggregates: COUNT(DISTINCT x), percentile(x, p)"
+_EXACT = "exact aggregates: COUNT(DISTINCT x), percentile(x, p), hll_sketch_estimate(hll_sketch_agg(x))"
 _TYPE = "there is no such type of column"
 _API = "it is a function of the Python API that makes no value of a row"
 
@@ -80,22 +80,16 @@ REFUSED = (
         _names(
             """
             count_min_sketch histogram_numeric
-            hll_sketch_agg hll_sketch_estimate hll_union hll_union_agg
+            hll_union hll_union_agg
             kll_merge_agg_bigint kll_merge_agg_double kll_merge_agg_float
-            kll_sketch_agg_bigint kll_sketch_agg_double kll_sketch_agg_float
-            kll_sketch_get_n_bigint kll_sketch_get_n_double kll_sketch_get_n_float
-            kll_sketch_get_quantile_bigint kll_sketch_get_quantile_double kll_sketch_get_quantile_float
-            kll_sketch_get_rank_bigint kll_sketch_get_rank_double kll_sketch_get_rank_float
             kll_sketch_merge_bigint kll_sketch_merge_double kll_sketch_merge_float
             kll_sketch_to_string_bigint kll_sketch_to_string_double kll_sketch_to_string_float
-            theta_difference theta_intersection theta_intersection_agg theta_sketch_agg theta_sketch_estimate
-            theta_union theta_union_agg
+            theta_difference theta_intersection theta_intersection_agg theta_union theta_union_agg
             tuple_difference_double tuple_difference_integer tuple_difference_theta_double
             tuple_difference_theta_integer tuple_intersection_agg_double tuple_intersection_agg_integer
             tuple_intersection_double tuple_intersection_integer tuple_intersection_theta_double
-            tuple_intersection_theta_integer tuple_sketch_agg_double tuple_sketch_agg_integer
-            tuple_sketch_estimate_double tuple_sketch_estimate_integer tuple_sketch_summary_double
-            tuple_sketch_summary_integer tuple_sketch_theta_double tuple_sketch_theta_integer
+            tuple_intersection_theta_integer tuple_sketch_theta_double
+            tuple_sketch_theta_integer
             tuple_union_agg_double tuple_union_agg_integer tuple_union_double tuple_union_integer
             tuple_union_theta_double tuple_union_theta_integer
             """
@@ -218,6 +212,20 @@ SPELLINGS = (
             f"SELECT k, {name}(DISTINCT k, ',') AS x FROM s GROUP BY k",
         )
         for name in ("listagg", "string_agg")
+    ),
+    *(
+        Spelling(
+            (sketch,), f"`{estimate}({sketch}(x))`", f"SELECT k, {estimate}({sketch}({of})) AS x FROM s GROUP BY k"
+        )
+        for sketch, estimate, of in (
+            ("hll_sketch_agg", "hll_sketch_estimate", "n"),
+            ("theta_sketch_agg", "theta_sketch_estimate", "n"),
+            ("kll_sketch_agg_bigint", "kll_sketch_get_n_bigint", "n"),
+            ("kll_sketch_agg_double", "kll_sketch_get_n_double", "CAST(n AS DOUBLE)"),
+            ("kll_sketch_agg_float", "kll_sketch_get_n_float", "CAST(n AS FLOAT)"),
+            ("tuple_sketch_agg_double", "tuple_sketch_estimate_double", "k, CAST(n AS DOUBLE)"),
+            ("tuple_sketch_agg_integer", "tuple_sketch_estimate_integer", "k, n"),
+        )
     ),
     Spelling(("sum_distinct",), "`SUM(DISTINCT x)`", "SELECT k, SUM(DISTINCT n) AS x FROM s GROUP BY k"),
     Spelling(

@@ -83,7 +83,7 @@ def test_the_other_spelling_of_a_name_is_planned(spelling: Spelling) -> None:
     driver.sql(f"CREATE VIEW v AS {spelling.example}")
 
 
-@pytest.mark.parametrize("name", ["hll_sketch_agg", "parse_json", "rand", "bucket"])
+@pytest.mark.parametrize("name", ["theta_union", "parse_json", "rand", "bucket"])
 def test_a_refused_function_of_spark_is_answered_with_the_reason(name: str) -> None:
     driver = Driver()
     driver.sql("CREATE STREAM s (k STRING)")

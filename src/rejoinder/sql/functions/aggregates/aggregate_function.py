@@ -115,6 +115,8 @@ class AggregateFunction:
     aliases: tuple[str, ...] = ()
     arguments: int | tuple[int, ...] | None = 1
     """How many arguments there are, or may be; None: one or more, or `*`."""
+    sketch: str = ""
+    """The call that its first argument must be; its arguments come first then."""
     takes_order: bool = False
     """Whether ORDER BY may be written: among the arguments, or WITHIN GROUP."""
 

@@ -4,13 +4,22 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from rejoinder.sql.functions.aggregates import ordered_aggregates, plain_aggregates, statistics
+from rejoinder.sql.functions.aggregates import (
+    collected_aggregates,
+    ordered_aggregates,
+    plain_aggregates,
+    sketches,
+    statistics,
+)
 from rejoinder.sql.functions.aggregates.aggregate_function import AggregateFunction
+from rejoinder.sql.types.terms import refuse
 
 AGGREGATES: tuple[AggregateFunction, ...] = (
     *plain_aggregates.AGGREGATES,
     *statistics.AGGREGATES,
     *ordered_aggregates.AGGREGATES,
+    *collected_aggregates.AGGREGATES,
+    *sketches.AGGREGATES,
 )
 
 BY_CLASS: dict[type[exp.Expr], AggregateFunction] = {
@@ -27,9 +36,25 @@ def aggregate_of(node: exp.Expr) -> AggregateFunction | None:
 
 
 def argument_nodes(node: exp.Expr) -> list[exp.Expr]:
-    """The arguments of a call of an aggregate."""
+    """The arguments of a call of an aggregate; of the estimate from a sketch, also those of the sketch.
+
+    Raises `Unsupported` for an estimate from something else.
+    """
+    aggregate = aggregate_of(node)
+    if aggregate is not None and aggregate.sketch:
+        return [*sketch_node(node, aggregate).expressions, *node.expressions[1:]]
     if isinstance(node, exp.Any):
         return [node.this.this]
     parts = node.expressions if isinstance(node, exp.Anonymous) else [node.this, node.args.get("expression")]
     rest = [] if isinstance(node, exp.Anonymous) else node.expressions
     return [part for part in (*parts, *rest) if part is not None]
+
+
+def sketch_node(node: exp.Expr, aggregate: AggregateFunction) -> exp.Expr:
+    """The call that makes the sketch of an estimate. Raises `Unsupported` for something else."""
+    sketch = node.expressions[0] if node.expressions else None
+    if isinstance(sketch, exp.Anonymous) and sketch.name.lower() == aggregate.sketch:
+        return sketch
+    raise refuse(
+        node, f"`{aggregate.name}` is supported of a call of {aggregate.sketch} only", f"write {aggregate.signature}"
+    )

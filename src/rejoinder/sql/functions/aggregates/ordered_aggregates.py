@@ -59,7 +59,7 @@ def _percentile(aggregate: AggregateCall, values: CountedValues, argument: Expre
     return Expression(call("percentile", kind, *parts, options=(repr(fraction),), evaluation="all").node)
 
 
-def _discrete(aggregate: AggregateCall, values: CountedValues, argument: Expression, fraction: float) -> Expression:
+def discrete(aggregate: AggregateCall, values: CountedValues, argument: Expression, fraction: float) -> Expression:
     """The first value up to which the fraction of all values lies."""
     return _value(aggregate, values, Call("at", argument, argument.type, ("disc", fraction)))
 
@@ -67,7 +67,7 @@ def _discrete(aggregate: AggregateCall, values: CountedValues, argument: Express
 _Quantile = Callable[[AggregateCall, CountedValues, Expression, float], Expression]
 
 
-def _quantiles(
+def quantiles(
     aggregate: AggregateCall, argument: Expression, fractions: Expression, make: _Quantile, *, descending: bool = False
 ) -> Expression:
     """A percentile, or an array of them if an array of fractions is written."""
@@ -116,20 +116,20 @@ def _percentile_of(aggregate: AggregateCall) -> Expression:
     if len(aggregate.arguments) > 2:
         raise refuse(aggregate.node, "a frequency is not supported", "repeat the rows: LATERAL VIEW explode(…)")
     argument, fractions = aggregate.arguments
-    return _quantiles(aggregate, _double(aggregate, argument), fractions, _percentile)
+    return quantiles(aggregate, _double(aggregate, argument), fractions, _percentile)
 
 
 def _median(aggregate: AggregateCall) -> Expression:
     (argument,) = aggregate.arguments
     half = Expression(nodes.Literal(0.5, spark_types.DOUBLE), "0.5")
-    return _quantiles(aggregate, _double(aggregate, argument), half, _percentile)
+    return quantiles(aggregate, _double(aggregate, argument), half, _percentile)
 
 
 def _within_group(make: _Quantile) -> Callable[[AggregateCall], Expression]:
     def bind(aggregate: AggregateCall) -> Expression:
         (order,) = _order(aggregate, "percentile_cont(0.5) WITHIN GROUP (ORDER BY x)", most=1)
         argument = _double(aggregate, order.value)
-        return _quantiles(aggregate, argument, aggregate.arguments[0], make, descending=order.descending)
+        return quantiles(aggregate, argument, aggregate.arguments[0], make, descending=order.descending)
 
     return bind
 
@@ -141,7 +141,7 @@ def _approximate(aggregate: AggregateCall) -> Expression:
     if not spark_types.is_numeric(kind) and not spark_types.is_datetime(kind):
         name = spark_types.spark_name(kind)
         raise mismatch(aggregate.node, f"`{aggregate.name}` needs a number or a time, not {name}", "CAST it")
-    return _quantiles(aggregate, _known(aggregate, argument), fractions, _discrete)
+    return quantiles(aggregate, _known(aggregate, argument), fractions, discrete)
 
 
 # -- values of one row ------------------------------------------------------------------------------------------------
@@ -194,13 +194,17 @@ def _values_in_order(aggregate: AggregateCall, argument: Expression) -> CountedV
     return CountedValues((*order, SortedBy(argument)), argument, is_distinct=aggregate.is_distinct)
 
 
+def collected(aggregate: AggregateCall, argument: Expression, *, distinct: bool) -> Expression:
+    """The values of an argument that are not NULL as a list, in order; NULL if there is none."""
+    aggregate = replace(aggregate, is_distinct=aggregate.is_distinct or distinct)
+    argument = _orderable(aggregate, argument)
+    return _value(aggregate, _values_in_order(aggregate, argument), Call("list", argument, pa.list_(argument.type)))
+
+
 def _list(*, distinct: bool = False) -> Callable[[AggregateCall], Expression]:
     def bind(aggregate: AggregateCall) -> Expression:
-        aggregate = replace(aggregate, is_distinct=aggregate.is_distinct or distinct)
-        argument = _orderable(aggregate, aggregate.arguments[0])
-        kind = pa.list_(argument.type)
-        values = _value(aggregate, _values_in_order(aggregate, argument), Call("list", argument, kind))
-        none = call("array", kind, evaluation="all", nulls="never")
+        values = collected(aggregate, aggregate.arguments[0], distinct=distinct)
+        none = call("array", values.type, evaluation="all", nulls="never")
         return Expression(operators.coalesce([values.node, none.node]), text_of(aggregate.node))
 
     return bind
@@ -310,7 +314,7 @@ AGGREGATES: tuple[AggregateFunction, ...] = (
         "percentile_disc(p)",
         "The first value WITHIN GROUP (ORDER BY x) up to which the fraction `p` lies.",
         "percentile_disc(0.5) WITHIN GROUP (ORDER BY x) = 1",
-        _within_group(_discrete),
+        _within_group(discrete),
         takes_order=True,
     ),
 )

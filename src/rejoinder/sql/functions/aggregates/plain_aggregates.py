@@ -21,8 +21,11 @@ from rejoinder.sql.functions.aggregates.aggregate_function import (
 )
 from rejoinder.sql.parse.clauses import text_of
 from rejoinder.sql.types import spark_types
-from rejoinder.sql.types.casts import coerce
+from rejoinder.sql.types.casts import cast, coerce
 from rejoinder.sql.types.terms import Term, call, mismatch, refuse
+
+_NARROW = 28
+"""Digits of a DECIMAL whose sum has ten digits more, so that it cannot overflow."""
 
 
 def sum_type(kind: pa.DataType) -> pa.DataType:
@@ -55,8 +58,8 @@ def _count(aggregate: AggregateCall) -> Expression:
     return _count_where(aggregate, [*conditions, _all_present(nullable)] if nullable else conditions)
 
 
-def _count_distinct(aggregate: AggregateCall) -> Expression:
-    """Count exactly, which is a legal answer for any accuracy."""
+def count_distinct(aggregate: AggregateCall) -> Expression:
+    """Count the different values exactly, which is a legal answer for any accuracy."""
     return _count(replace(aggregate, arguments=aggregate.arguments[:1], is_distinct=True))
 
 
@@ -99,6 +102,36 @@ def average(aggregate: AggregateCall) -> Expression:
     result = spark_types.bounded_decimal(kind.precision + 4, kind.scale + 4) if is_decimal else spark_types.DOUBLE
     quotient = call("average", result, Term(total.node), Term(count.node), can_fail=is_decimal)
     return Expression(quotient.node, text_of(aggregate.node))
+
+
+def _try_sum(aggregate: AggregateCall) -> Expression:
+    """The sum, NULL where it does not fit its type."""
+    (argument,) = _narrow(aggregate)
+    if argument.type != spark_types.BIGINT:
+        return _sum(aggregate)
+    wide = pa.decimal128(20, 0)
+    number = coerce(Term(argument.node), wide, aggregate.node)
+    total = aggregate.primitive("sum", Expression(number.node, argument.text), sum_type(wide))
+    return Expression(
+        cast(Term(total.node), spark_types.BIGINT, aggregate.node, is_try=True).node, text_of(aggregate.node)
+    )
+
+
+def _try_average(aggregate: AggregateCall) -> Expression:
+    """The mean, which always fits its type."""
+    _narrow(aggregate)
+    return average(aggregate)
+
+
+def _narrow(aggregate: AggregateCall) -> tuple[Expression, ...]:
+    """The arguments, if no sum of them overflows a DECIMAL."""
+    arguments = require_numbers(aggregate)
+    kind = arguments[0].type
+    if spark_types.is_decimal(kind) and kind.precision > _NARROW:
+        name = spark_types.spark_name(kind)
+        why = f"`{aggregate.name}` of {name} is not supported"
+        raise refuse(aggregate.node, why, f"CAST it to a DECIMAL of at most {_NARROW} digits")
+    return arguments
 
 
 def _bits(function: Function) -> Callable[[AggregateCall], Expression]:
@@ -202,7 +235,7 @@ AGGREGATES: tuple[AggregateFunction, ...] = (
         "approx_count_distinct(x)",
         "The exact number of different values.",
         "approx_count_distinct(x) = 2",
-        _count_distinct,
+        count_distinct,
         arguments=(1, 2),
     ),
     AggregateFunction("max(x)", "The largest value.", "max(x) = 2", _extreme("max"), parsed=exp.Max),
@@ -216,4 +249,6 @@ AGGREGATES: tuple[AggregateFunction, ...] = (
         arguments=2,
     ),
     AggregateFunction("sum(x)", "The sum.", "sum(x) = 3", _sum, parsed=exp.Sum),
+    AggregateFunction("try_avg(x)", "The mean; NULL where a sum overflows.", "try_avg(x) = 1.5", _try_average),
+    AggregateFunction("try_sum(x)", "The sum; NULL where it overflows.", "try_sum(x) = 3", _try_sum),
 )

@@ -30,6 +30,7 @@ _OMITTED: dict[str, tuple[str, ...]] = {
     "array_sort": ("", f"lambdafunction({_COMPARED}, namedlambdavariable(), namedlambdavariable())"),
     "assert_true": ("", "'{0}' is not true!"),
     "bround": ("", "0"),
+    "hll_sketch_agg": ("", "12"),
     "from_unixtime": ("", _TIME_FORMAT),
     "listagg": ("", "NULL"),
     "locate": ("", "", "1"),
@@ -54,6 +55,9 @@ _OMITTED: dict[str, tuple[str, ...]] = {
     "string_agg": ("", "NULL"),
     "substr": ("", "", "2147483647"),
     "substring": ("", "", "2147483647"),
+    "theta_sketch_agg": ("", "12"),
+    **{f"tuple_sketch_agg_{kind}": ("", "", "12", "sum") for kind in ("double", "integer")},
+    **{f"tuple_sketch_summary_{kind}": ("", "sum") for kind in ("double", "integer")},
     "to_unix_timestamp": ("", _TIME_FORMAT),
     "unix_timestamp": ("", _TIME_FORMAT),
 }

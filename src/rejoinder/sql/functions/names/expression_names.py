@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 from sqlglot import exp
 
-from rejoinder.sql.functions.aggregates.aggregate_registry import aggregate_of, argument_nodes
+from rejoinder.sql.functions.aggregates.aggregate_registry import aggregate_of, argument_nodes, sketch_node
 from rejoinder.sql.functions.function_registry import BY_CLASS, BY_NAME
 from rejoinder.sql.functions.names.call_names import call_arguments, call_name
 from rejoinder.sql.functions.names.literal_names import (
@@ -222,6 +222,9 @@ class ExpressionNames:
             return "count(1)"
         name = node.name if isinstance(node, exp.Anonymous) else str(node.meta.get(WRITTEN, aggregate.name))
         name = "any" if isinstance(node, exp.Any) else name.lower()
+        if aggregate.sketch:
+            sketch = call_name(aggregate.sketch, [self.name(part) for part in sketch_node(node, aggregate).expressions])
+            return call_name(name, [_certain(sketch), *map(self.name, node.expressions[1:])])
         listed = argument_nodes(node)
         distinct = isinstance(listed[0], exp.Distinct)
         if isinstance(listed[-1], exp.Order):

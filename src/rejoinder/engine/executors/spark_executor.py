@@ -7,10 +7,13 @@ stages before `foreachBatch` is called. On such a session the stages are attache
 
 from __future__ import annotations
 
+import pickle
 import socket
 import weakref
+import zlib
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING, cast
 
 import pyarrow as pa
@@ -42,11 +45,33 @@ CLOCK = "clock"
 """A split of no source, for an epoch in which only the clock has advanced."""
 
 
+def packed(setting: Setting) -> bytes:
+    """Return a setting as bytes."""
+    return zlib.compress(pickle.dumps(setting))
+
+
+@lru_cache(maxsize=8)
+def unpacked(data: bytes) -> Setting:
+    """Return the setting that was packed. A worker reads it once, and keeps what steps derive from the plan."""
+    setting: Setting = pickle.loads(zlib.decompress(data))  # noqa: S301 - what our driver sent, as PySpark itself does
+    return setting
+
+
+@lru_cache(maxsize=2)
+def work_of(setting: bytes, text: str) -> EpochWork:
+    """Return the work of an epoch, which a worker reads once for all its rounds."""
+    return EpochWork.from_text(unpacked(setting), text)
+
+
 @dataclass(frozen=True)
 class StagedRound:
-    """One round as a worker runs it. The setting is sent with the stage, the work with the epoch."""
+    """One round as a worker runs it. The setting is sent with the stage, the work with the epoch.
 
-    setting: Setting
+    PySpark reads a function again for every task. With a plan of 1,000 steps that took longer than most tasks, so the
+    setting is packed, and each worker unpacks it once.
+    """
+
+    setting: bytes
     number: int
     marker: str = ""
     tasks_at_once: int = 0
@@ -54,11 +79,11 @@ class StagedRound:
 
     def __call__(self, text: str, batches: Batches) -> Iterator[pa.RecordBatch]:
         """Run the round of the epoch that `text` describes."""
+        work = work_of(self.setting, text)
         if self.marker:
-            check_marker(self.setting.store, self.marker)
-        use_caps(self.setting.caps)
+            check_marker(work.store, self.marker)
+        use_caps(work.setting.caps)
         share_memory(self.tasks_at_once)
-        work = EpochWork.from_text(self.setting, text)
         return ScanRound(work)(batches) if self.number == 0 else BucketRound(work, self.number)(batches)
 
 
@@ -163,7 +188,8 @@ class SparkExecutor:
         if not self._marker and setting.store.is_local and not is_local(self.session):
             self._marker = make_marker(self, setting.store, setting.writer)
         tasks = tasks_at_once(self.session)
-        rounds = [StagedRound(setting, number, self._marker, tasks) for number in range(len(setting.plan.rounds))]
+        data = packed(setting)
+        rounds = [StagedRound(data, number, self._marker, tasks) for number in range(len(setting.plan.rounds))]
         return attach(splits, rounds, setting.buckets)
 
     def _run(self, work: EpochWork, frame: DataFrame, what: str = "epoch") -> dict[int, Report]:

@@ -143,7 +143,7 @@ class Dataflow:
         enriching = (step.function.name for step in self.steps() if isinstance(step, Enrich))
         return frozenset((*enriching, *called_in((self.scans, self.rounds, self.retentions))))
 
-    @property
+    @cached_property
     def channels(self) -> dict[int, Channel]:
         """Return the channels by number."""
         return {step.channel.number: step.channel for step in self.steps() if isinstance(step, Send)}

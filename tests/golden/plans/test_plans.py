@@ -93,6 +93,7 @@ QUERIES = {
     "JOIN customers c ON o.cust = c.id LEFT JOIN items i ON c.country = i.country",
     "exists": "SELECT id FROM orders o WHERE EXISTS (SELECT 1 FROM items i WHERE i.item = o.item AND price > 5)",
     "not_in": "SELECT id FROM orders WHERE item NOT IN (SELECT item FROM items WHERE price > 5)",
+    "not_in_a_primary_key": "SELECT cust FROM orders WHERE cust NOT IN (SELECT id FROM customers)",
     "join_of_groups": "SELECT c.name, g.n FROM customers c "
     "LEFT JOIN (SELECT cust, count(*) AS n FROM orders GROUP BY cust) g ON g.cust = c.id",
     "windowed_join": "SELECT o.id, c.made FROM orders o JOIN clicks c ON o.item = c.item "

@@ -7,12 +7,12 @@ the rows of both:
     SELECT … FROM o LEFT SEMI JOIN l ON l.k = o.k
 
 NOT IN of one column holds if no row of the subquery makes the equality TRUE or NULL, so it is one anti join for each
-way to do that: equal, NULL here, NULL there. In any other condition, a subquery is a value (`subquery_values`).
+way to do that: equal, NULL here, NULL there. The latter two are left out where a column is never NULL; they ask only
+whether the subquery has any such row. In any other condition, a subquery is a value (`subquery_values`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -20,10 +20,12 @@ from sqlglot import exp
 
 from rejoinder.ir.expressions.expression import Expression
 from rejoinder.ir.logical import Filter, Join, Node, Predicate
+from rejoinder.plan.unnest.tree_columns import free_columns
 from rejoinder.sql.bind.conjuncts import conjuncts
 from rejoinder.sql.bind.predicates import bind_conjunct, is_null
 from rejoinder.sql.bind.scope import Scope
 from rejoinder.sql.bind.subqueries.bound_subquery import bind_subquery
+from rejoinder.sql.bind.subqueries.never_null import is_never_null
 from rejoinder.sql.bind.subqueries.subquery_forms import SubqueryForm, has_subquery, read_condition
 from rejoinder.sql.bind.subqueries.subquery_values import SubqueryValues
 from rejoinder.sql.bind.subqueries.truth_values import equality
@@ -75,13 +77,20 @@ def _joined(rows: SubqueryValues, form: SubqueryForm) -> Node:
         return Join(rows.root, inner, on, "anti" if form.is_negated else "semi")
     (node,), (value,) = nodes, values
     root = rows.root
-    for way in _ways(node):
+    for way in ("equal", "here", "there"):
         inner, (output,) = subquery()
-        on = (equality(node, value, output, form) if way == "equal" else is_null(value if way == "here" else output),)
-        root = Join(root, inner, on, "anti")
+        if way == "equal":
+            root = Join(root, inner, (equality(node, value, output, form),), "anti")
+        elif way == "here" and not is_never_null(value, rows.root, rows.binder.catalog):
+            root = Join(root, _presence(rows, inner), (is_null(value),), "anti")
+        elif way == "there" and not is_never_null(output, inner, rows.binder.catalog):
+            root = Join(root, _presence(rows, Filter(inner, (is_null(output),))), (), "anti")
     return root
 
 
-def _ways(node: exp.Expr) -> Sequence[str]:
-    """The ways in which a value is not surely different from a column of the subquery."""
-    return ("equal", "there") if isinstance(node, exp.Literal | exp.Boolean) else ("equal", "here", "there")
+def _presence(rows: SubqueryValues, inner: Node) -> Node:
+    """What a test whether a subquery has rows reads: one row at most, unless the subquery has rows for keys of ours.
+
+    Without keys, each of our rows would meet every row of the subquery.
+    """
+    return inner if free_columns(inner) else rows.presence(inner)

@@ -124,10 +124,15 @@ class SubqueryValues:
         """A column that is TRUE where a subquery has rows that satisfy conditions, and NULL elsewhere."""
         if conditions:
             root = Filter(root, tuple(Predicate(condition) for condition in conditions))
+        present = self.presence(root)
+        self.join(present)
+        return column(*present.columns[0])
+
+    def presence(self, root: Node) -> Distinct:
+        """One row, TRUE, if a subquery has rows; else none."""
         flag = column_text(next(self.binder.numbers), "exists")
         tested = Project(root, ((flag, literal(True, pa.bool_())),))
-        self.join(Distinct(tested, ((flag, pa.bool_()),)))
-        return column(flag, pa.bool_())
+        return Distinct(tested, ((flag, pa.bool_()),))
 
 
 def _typed(output: tuple[str, Expression]) -> tuple[str, pa.DataType]:

@@ -13,7 +13,7 @@ from tests.oracle.tpch_data import SCHEMA, Database
 from tests.oracle.tpch_flow import QUERIES, arrow, compare, epochs
 
 
-@pytest.mark.parametrize("parallelism", [1, 7])
+@pytest.mark.parametrize("parallelism", [pytest.param(1, marks=pytest.mark.deep), 7])
 def test_each_view_equals_the_query_after_each_epoch(parallelism: int) -> None:
     _play(Database(one_seed() + 1, 0.0), parallelism, count=5, changes=30)
 

@@ -60,7 +60,7 @@ def _counted(rows: Any) -> Counter[str]:
 def test_rows_of_a_full_join_are_emitted_once_and_when_their_window_is_closed(query: str, seed: int) -> None:
     draw, driver, emitted = random.Random(seed), _driver(query), Counter[str]()
     now = datetime(2024, 1, 1)
-    for step in range(25):
+    for step in range(16):
         now += timedelta(seconds=draw.choice([0, 20, 90, 400]))
         for stream in draw.sample(["clicks", "sales"], draw.choice([1, 1, 2])):
             for _ in range(draw.randrange(4)):
@@ -70,7 +70,7 @@ def test_rows_of_a_full_join_are_emitted_once_and_when_their_window_is_closed(qu
         assert all(diff > 0 for _, diff in changes), "a final row is never taken back"
         emitted += Counter({repr(sorted(row.items())): diff for row, diff in changes})
         assert _counted(driver.table("final")) == _counted(driver.table("past")) == emitted
-        if step == 12:
+        if step == 8:
             driver.restart()
     assert emitted and not emitted - _counted(driver.table("now"))
     for stream in ("clicks", "sales"):

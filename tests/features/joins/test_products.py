@@ -12,12 +12,13 @@ import pytest
 from rejoinder.plan.physical.join_steps import Lookup
 from rejoinder.plan.physical.steps import Send
 from rejoinder.testing import Driver
-from tests.deep import one_seed
+from tests.deep import DEEP, one_seed
 from tests.kit import bag, flow
 
 SOURCES = (
     "CREATE CHANGELOG a (k INT, x INT); CREATE STREAM b (k INT, y INT);CREATE TABLE c (k INT, z INT, PRIMARY KEY (k))"
 )
+PARALLELISM = [pytest.param(1, marks=DEEP), 2, pytest.param(7, marks=DEEP)]
 QUERIES = [
     "SELECT a.x, b.y FROM a CROSS JOIN b",
     "SELECT a.x, b.y FROM a JOIN b ON a.x < b.y",
@@ -43,7 +44,7 @@ def wanted(query: str, rows: dict[str, list[tuple[Any, ...]]]) -> Counter[tuple[
     return Counter(oracle.execute(query).fetchall())
 
 
-@pytest.mark.parametrize("parallelism", [1, 2, 7])
+@pytest.mark.parametrize("parallelism", PARALLELISM)
 @pytest.mark.parametrize("query", QUERIES)
 def test_every_epoch_is_the_batch_answer(query: str, parallelism: int) -> None:
     driver, pick = flow(SOURCES, query, parallelism=parallelism), random.Random(f"{one_seed()} {parallelism}")
@@ -84,7 +85,7 @@ def test_state_and_pairs_are_spread_over_the_buckets() -> None:
     assert len(lookups) == 2 and all(sends[step.input].everywhere for step in lookups)
 
 
-@pytest.mark.parametrize("parallelism", [1, 2, 7])
+@pytest.mark.parametrize("parallelism", PARALLELISM)
 @pytest.mark.parametrize("kind", ["", "LEFT", "RIGHT", "FULL"])
 def test_rows_of_a_time_bounded_join_without_a_key_expire_in_every_bucket(kind: str, parallelism: int) -> None:
     driver = Driver(parallelism=parallelism)

@@ -13,13 +13,13 @@ from rejoinder.testing import Driver
 
 CAST = "CAST(s AS INT)"
 CHAINS: dict[str, tuple[str, object]] = {
-    "sum": (" + ".join([CAST] * 1200), 1200),
+    "sum": (" + ".join([CAST] * 500), 500),
     "sum to the right": (f"{CAST} + (" * 100 + CAST + ")" * 100, 101),
-    "and": (" AND ".join(f"{CAST} <> {number + 5}" for number in range(300)), True),
-    "or": (" OR ".join(f"{CAST} = {number + 5}" for number in range(300)), False),
+    "and": (" AND ".join(f"{CAST} <> {number + 5}" for number in range(150)), True),
+    "or": (" OR ".join(f"{CAST} = {number + 5}" for number in range(150)), False),
     "and of or": (" AND ".join(f"({CAST} <> {n + 5} OR CAST(s AS BIGINT) > {n})" for n in range(100)), True),
     "concat": (" || ".join([f"CAST({CAST} AS STRING)"] * 200), "1" * 200),
-    "case": ("CASE " + " ".join(f"WHEN {CAST} = {n + 5} THEN {n}" for n in range(300)) + " ELSE -1 END", -1),
+    "case": ("CASE " + " ".join(f"WHEN {CAST} = {n + 5} THEN {n}" for n in range(150)) + " ELSE -1 END", -1),
 }
 
 

@@ -28,6 +28,7 @@ from rejoinder.errors import (
     UnknownName,
     Unsupported,
 )
+from tests.deep import TIMES
 
 N = pa.schema([("n", pa.int64())])
 
@@ -213,7 +214,7 @@ ROWS = st.lists(
 )
 
 
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=12 * TIMES)
 @given(st.lists(st.tuples(ROWS, st.integers(0, 6)), max_size=6), st.integers(0, 6))
 def test_windows_equal_recomputation(batches: list[tuple[list[dict[str, Any]], int]], cut: int) -> None:
     operator = windows()
@@ -238,7 +239,7 @@ def test_windows_equal_recomputation(batches: list[tuple[list[dict[str, Any]], i
 
 def test_runs_of_windows_expire() -> None:
     operator = windows()
-    for at in range(100):
+    for at in range(40):
         operator.rows(0, pa.Table.from_pylist([{"t": at, "k": "a"}], schema=EVENT))
         operator.watermark(0, 0, at + 1)
     assert operator._state._running.files <= 10
@@ -291,7 +292,7 @@ def test_what_is_no_snapshot_or_no_time_is_refused() -> None:
         Operator().restore(Operator(2).snapshot())
 
 
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=12 * TIMES)
 @given(st.lists(st.tuples(st.lists(st.integers(0, 30), max_size=8), st.integers(1, 6)), max_size=6), st.integers(1, 7))
 def test_hopping_windows_equal_recomputation(batches: list[tuple[list[int], int]], slide: int) -> None:
     schema = pa.schema([("t", pa.int64())])

@@ -22,6 +22,7 @@ from rejoinder.host.caps import Caps, use_caps
 from rejoinder.host.memory import limited_memory
 from rejoinder.ir.catalog import Source
 from rejoinder.kernels.arrow.ipc_sizes import decoded_sizes
+from tests.deep import DEEP
 
 MEGABYTE = 1 << 20
 TEXT = pa.schema([("s", pa.string())])
@@ -125,7 +126,11 @@ BOMBS: dict[str, tuple[pa.Schema, Callable[[Path], object]]] = {
 }
 
 
-@pytest.mark.parametrize("name", BOMBS)
+SLOW = ("spaces.json.bz2", "spaces.json.gz", "line.text.gz", "list.parquet", "numbers.parquet")
+"""Making or reading these takes seconds, and other files show the same."""
+
+
+@pytest.mark.parametrize("name", [pytest.param(name, marks=DEEP if name in SLOW else ()) for name in BOMBS])
 def test_a_bomb_is_refused_before_it_is_in_memory(tmp_path: Path, name: str) -> None:
     schema, make = BOMBS[name]
     path = tmp_path / name
@@ -154,6 +159,7 @@ def test_a_text_that_does_not_fit_into_memory_is_refused_before_it_is_read(tmp_p
         use_caps(Caps())
 
 
+@DEEP
 def test_lines_without_fields_do_not_fill_the_memory(tmp_path: Path) -> None:
     path = tmp_path / "rows.json"
     path.write_bytes(b"{}\n" * 20_000)

@@ -143,12 +143,12 @@ def test_a_value_that_is_evaluated_once_can_be_replaced_in() -> None:
 @pytest.mark.parametrize("copied", [lambda e: pickle.loads(pickle.dumps(e)), copy.deepcopy])  # noqa: S301
 def test_a_deep_tree_is_made_compared_and_copied_without_recursion(copied: object) -> None:
     node = column("a", INT).node
-    for _ in range(20_000):
+    for _ in range(5_000):
         node = add(node, literal(1, INT).node)
     whole = Expression(node, "deep")
     assert callable(copied) and copied(whole) == whole and copied(whole).text == "deep"
     assert renamed(whole, {"a": "b"}).columns == ("b",)
-    assert len(render(node)) == -(-20_000 // DEEP)
+    assert len(render(node)) == -(-5_000 // DEEP)
 
 
 def test_only_what_is_always_evaluated_or_cannot_fail_is_a_stage() -> None:

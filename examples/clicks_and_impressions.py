@@ -1,7 +1,7 @@
 """Clicks and impressions: which click belongs to which impression, and which impressions were clicked at all.
 
-Both are streams. A pair is a click within ten minutes after an impression of the same ad, once however it came; the
-times of the rows count, not when they arrive. Run it: python examples/clicks_and_impressions.py
+Both are streams. A click within ten minutes after an impression of the same ad makes a pair. Pairs depend on the times
+of the rows, not on the order in which they arrive. Run it: python examples/clicks_and_impressions.py
 """
 
 from __future__ import annotations

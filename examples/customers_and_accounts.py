@@ -1,6 +1,6 @@
-"""Customers, their accounts and their countries: tables joined by key and by what is in their rows.
+"""Customers, their accounts and their countries: tables joined by key and by other columns.
 
-Whatever changes on either side, the result changes with it, in the same epoch.
+A change of either side changes the result in the same epoch.
 Run it: python examples/customers_and_accounts.py
 """
 

@@ -1,7 +1,7 @@
-"""Orders with exchange rates, on Spark: an order keeps the rate that held when it came, what it is worth now follows.
+"""Orders with exchange rates, on Spark: each order at its rate on arrival, and the last orders at current rates.
 
-A stream meets a table as it is when a row comes. A table that meets a table is kept up to date instead: here that of
-the last order of each customer. Run it, with Java 17 or 21: python examples/orders_with_rates.py
+A row of a stream is joined with a table as it is when the row arrives. A join of two tables, here of the last order of
+each customer with the rates, is kept up to date. Run it, with Java 17 or 21: python examples/orders_with_rates.py
 """
 
 from __future__ import annotations

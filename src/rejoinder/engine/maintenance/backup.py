@@ -27,7 +27,7 @@ from rejoinder.state.timeline import Timeline
 from rejoinder.store.commits.lost_commits import mark_flow, write_hint
 from rejoinder.store.commits.manifest import Manifest, name_of, versions
 from rejoinder.store.commits.newest_manifest import latest
-from rejoinder.store.objects.checked_objects import CheckedRef
+from rejoinder.store.objects.checked_objects import CheckedRef, map_checked
 from rejoinder.store.objects.object_store import ObjectStore
 
 _TRIES = 100
@@ -110,17 +110,7 @@ def _copy(source: ObjectStore, target: ObjectStore, ref: CheckedRef) -> dict[str
     exists = target.exists(ref.name) and target.size(ref.name) == ref.size
     if exists and (not target.is_local or zlib.crc32(target.map(ref.name, ref.size)) == ref.crc):
         return {}
-    data = source.map(ref.name, ref.size)
-    if zlib.crc32(data) != ref.crc:
-        source.drop_cached(ref.name)  # the cached copy of this host may be damaged
-        data = source.map(ref.name, ref.size)
-    if zlib.crc32(data) != ref.crc:
-        raise Corrupt(
-            f"`{ref.name}` fails its checksum and cannot be copied",
-            detail=f"the manifest says {ref.size} bytes with checksum {ref.crc:08x}",
-            hint="restore it from an earlier backup: no epoch has been committed on top of the damaged file",
-        )
-    target.put(ref.name, data)
+    target.put(ref.name, map_checked(source, ref, "an object to copy"))
     return {ref.name: ref.size}
 
 

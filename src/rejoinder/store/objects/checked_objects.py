@@ -1,4 +1,4 @@
-"""Checked objects: small immutable objects whose size and checksum are stored in the reference to them.
+"""Checked objects: immutable objects whose size and checksum are stored in the reference to them.
 
 The manifest holds the reference, so the manifest's own checksum covers every byte that is read back.
 """
@@ -6,9 +6,11 @@ The manifest holds the reference, so the manifest's own checksum covers every by
 from __future__ import annotations
 
 import zlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
+
+import pyarrow as pa
 
 from rejoinder.errors import Corrupt
 from rejoinder.store.objects.object_store import ObjectStore
@@ -40,10 +42,20 @@ def write_checked(store: ObjectStore, name: str, data: bytes) -> CheckedRef:
 
 def read_checked(store: ObjectStore, ref: CheckedRef, what: str) -> bytes:
     """Return what `write_checked` stored. Raises `Corrupt`, naming `what`, if it is missing or damaged."""
-    data = store.get(ref.name)
+    data: bytes = _intact(store, ref, what, lambda: store.get(ref.name))
+    return data
+
+
+def map_checked(store: ObjectStore, ref: CheckedRef, what: str) -> pa.Buffer:
+    """Map a large object, as `read_checked` reads a small one."""
+    return _intact(store, ref, what, lambda: store.map(ref.name, ref.size))
+
+
+def _intact(store: ObjectStore, ref: CheckedRef, what: str, read: Callable[[], Any]) -> Any:
+    data = read()
     if len(data) != ref.size or zlib.crc32(data) != ref.crc:
         store.drop_cached(ref.name)  # the object may be intact, and only this host's copy damaged
-        data = store.get(ref.name)
+        data = read()
     if len(data) != ref.size or zlib.crc32(data) != ref.crc:
         raise Corrupt(
             f"{what} fails its checksum",

@@ -12,7 +12,6 @@ Invariants:
 from __future__ import annotations
 
 import os
-import zlib
 from collections import OrderedDict
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
@@ -21,11 +20,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from rejoinder.errors import Corrupt
 from rejoinder.host.entropy import token
 from rejoinder.kernels.arrow.columns import EPOCH, diffs, drop_unit_diffs, hashes, numbers, replaced, without
 from rejoinder.kernels.arrow.ipc_buffers import file_buffers
 from rejoinder.kernels.arrow.sorting import group_starts, slice_of
+from rejoinder.store.objects.checked_objects import CheckedRef, map_checked
 from rejoinder.store.objects.object_store import ObjectStore
 from rejoinder.store.runs.time_values import NO_TIME, span_of
 
@@ -255,16 +254,9 @@ def _open(store: ObjectStore, ref: RunRef) -> pa.Table:
 
 def _verified(store: ObjectStore, ref: RunRef) -> pa.Table:
     """Map a run and verify its checksum, unless this process wrote it. A bad cached copy is fetched once more."""
-    data = store.map(ref.name, ref.size)
     if ref.name in _written(store):
-        del _written(store)[ref.name]
-    elif zlib.crc32(data) != ref.crc:
-        store.drop_cached(ref.name)
         data = store.map(ref.name, ref.size)
-        if zlib.crc32(data) != ref.crc:
-            raise Corrupt(
-                f"run `{ref.name}` fails its checksum",
-                detail=f"the manifest says {ref.size} bytes with checksum {ref.crc:08x}",
-                hint="restore the file from a backup; no epoch has been committed on top of the damaged file",
-            )
+        del _written(store)[ref.name]
+    else:
+        data = map_checked(store, CheckedRef(ref.name, ref.size, ref.crc), "a run")
     return pa.ipc.open_file(data).read_all()

@@ -3,15 +3,41 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
 
-from pyspark.sql import DataFrame
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from rejoinder.connectors.delivery import DELIVERED_COLUMNS, Target
 from rejoinder.errors import SinkFailed
 from rejoinder.ir.catalog import Sink
 
 INSERTED, UPDATED, DELETED = 0, 1, 2
 ACT = "_act"
+
+
+@dataclass(frozen=True)
+class TableTarget(Target):
+    """A table that stores epochs. It has one row per key (mode 'upsert'), or the changes (mode 'append')."""
+
+    sink: Sink
+    identity: str
+    schema: pa.Schema
+    """The columns of the view."""
+    session: SparkSession
+    stores_epochs: ClassVar[bool] = True
+
+    @property
+    def is_keyed(self) -> bool:
+        """Whether the table has one row per key instead of changes."""
+        return self.sink.options.get("mode", "append") == "upsert"
+
+    @property
+    def columns(self) -> pa.Schema:
+        """The columns that the table must have."""
+        return self.schema if self.is_keyed else pa.schema([*self.schema, *DELIVERED_COLUMNS])
 
 
 def quoted_name(name: str) -> str:

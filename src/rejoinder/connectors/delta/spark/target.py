@@ -7,30 +7,17 @@ delivered again, in the commit that would write it.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
 
-import pyarrow as pa
-
-from rejoinder.connectors.delivery import DELIVERED_COLUMNS, Delivery, Target, absolute
+from rejoinder.connectors.delivery import Delivery, absolute
 from rejoinder.connectors.delta.spark import tables
 from rejoinder.connectors.sink_key import key_of
-from rejoinder.connectors.spark.keyed_changes import check_columns, one_per_key, unexpected_rows
+from rejoinder.connectors.spark.keyed_changes import TableTarget, check_columns, one_per_key, unexpected_rows
 from rejoinder.faults import reach
-from rejoinder.ir.catalog import Sink
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 
 @dataclass(frozen=True)
-class DeltaTarget(Target):
+class DeltaTarget(TableTarget):
     """The table at `path`. The first delivery creates it if it does not exist."""
-
-    sink: Sink
-    identity: str
-    schema: pa.Schema
-    session: SparkSession
-    stores_epochs: ClassVar[bool] = True
 
     @property
     def application(self) -> str:
@@ -42,19 +29,12 @@ class DeltaTarget(Target):
         """The absolute path of the table."""
         return absolute(self.sink.options["path"])
 
-    @property
-    def is_keyed(self) -> bool:
-        """Whether the table has one row per key instead of changes."""
-        return self.sink.options.get("mode", "append") == "upsert"
-
     def check(self) -> None:
         """Raise `SinkFailed` if the table exists and lacks a column."""
         tables.prepare(self.session)
         path = self.path
-        if not tables.is_table(self.session, path):
-            return
-        needed = [*self.schema.names, *([] if self.is_keyed else DELIVERED_COLUMNS.names)]
-        check_columns(self.sink, path, needed, tables.columns_of(self.session, path))
+        if tables.is_table(self.session, path):
+            check_columns(self.sink, path, self.columns.names, tables.columns_of(self.session, path))
 
     def delivered(self) -> int | None:
         """Return the last epoch in the table; None if there is no table or no epoch."""

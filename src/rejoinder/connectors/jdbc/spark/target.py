@@ -11,17 +11,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
 
 import pyarrow as pa
 
-from rejoinder.connectors.delivery import DELIVERED_COLUMNS, Delivery, Target
+from rejoinder.connectors.delivery import Delivery
 from rejoinder.connectors.jdbc.spark.connections import Connection, DatabaseError, fill, full_options, parts_of
 from rejoinder.connectors.sink_key import key_of
 from rejoinder.connectors.spark.keyed_changes import (
     ACT,
     DELETED,
     INSERTED,
+    TableTarget,
     check_columns,
     one_per_key,
     quoted_name,
@@ -30,12 +30,8 @@ from rejoinder.connectors.spark.keyed_changes import (
 from rejoinder.errors import SinkFailed
 from rejoinder.faults import reach
 from rejoinder.host.entropy import token
-from rejoinder.ir.catalog import Sink
 from rejoinder.ir.type_names import spark_name
 from rejoinder.secret_options import redacted, resolved, scrubbed
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 EPOCHS = "rejoinder_epochs"
 SINK_OPTIONS = ("from", "mode", "key")
@@ -43,14 +39,8 @@ ATTEMPT = "_attempt"
 
 
 @dataclass(frozen=True)
-class JdbcTarget(Target):
+class JdbcTarget(TableTarget):
     """The table `dbtable`, which must exist."""
-
-    sink: Sink
-    identity: str
-    schema: pa.Schema
-    session: SparkSession
-    stores_epochs: ClassVar[bool] = True
 
     @property
     def table(self) -> str:
@@ -61,24 +51,19 @@ class JdbcTarget(Target):
         """Return the table with each part quoted for the database."""
         return ".".join(connection.part(part) for part in parts_of(self.table))
 
-    @property
-    def is_keyed(self) -> bool:
-        """Whether the table has one row per key instead of changes."""
-        return self.sink.options.get("mode", "append") == "upsert"
-
     def check(self) -> None:
         """Raise `SinkFailed` if the database cannot be reached, or the table does not exist or lacks a column."""
         with self._connected() as connection:
             try:
                 actual = list(connection.columns(self._table(connection)))
             except DatabaseError as missing:
-                columns = ", ".join(f"{field.name} {spark_name(field.type)}" for field in self._columns())
+                columns = ", ".join(f"{field.name} {spark_name(field.type)}" for field in self.columns)
                 raise SinkFailed(
                     f"table `{self.table}` of sink `{self.sink.name}` cannot be read",
                     detail=scrubbed(str(missing), self.sink.options),
                     hint=f"create it with these columns, in the types of the database: {columns}",
                 ) from None
-        check_columns(self.sink, self.table, self._columns().names, actual)
+        check_columns(self.sink, self.table, self.columns.names, actual)
 
     def delivered(self) -> int | None:
         """Return the last committed epoch of the sink; None if there is none."""
@@ -183,30 +168,27 @@ class JdbcTarget(Target):
             f"SELECT {self._staging_columns(connection)} FROM {staging} WHERE {act} <> {DELETED}"
         )
 
-    def _columns(self) -> pa.Schema:
-        return self.schema if self.is_keyed else pa.schema([*self.schema, *DELIVERED_COLUMNS])
-
     def _pairs(self, connection: Connection, names: tuple[str, ...] | list[str]) -> list[tuple[str, str]]:
         """Return columns of the view with the quoted columns of the table. Their case may differ."""
         actual = {name.lower(): name for name in connection.columns(self._table(connection))}
         return [(name, connection.quoted(actual[name.lower()])) for name in names]
 
     def _table_columns(self, connection: Connection) -> str:
-        return ", ".join(actual for _, actual in self._pairs(connection, self._columns().names))
+        return ", ".join(actual for _, actual in self._pairs(connection, self.columns.names))
 
     def _staging_columns(self, connection: Connection) -> str:
         staged = self._staged()
-        return ", ".join(connection.quoted(staged[name]) for name in self._columns().names)
+        return ", ".join(connection.quoted(staged[name]) for name in self.columns.names)
 
     def _staged(self) -> dict[str, str]:
         """Return the columns of the staging table by column of the view. Spark does not quote all names correctly."""
-        names = [*self._columns().names, *([ACT] if self.is_keyed else [])]
+        names = [*self.columns.names, *([ACT] if self.is_keyed else [])]
         return {name: f"c{number}" for number, name in enumerate(names)}
 
     def _types(self, connection: Connection) -> dict[str, str | None]:
         """Return the types of staging columns that must equal those of the table, so that keys can be compared."""
         actual = {name.lower(): kind for name, kind in connection.columns(self._table(connection)).items()}
-        kinds = {field.name: field.type for field in self._columns()}
+        kinds = {field.name: field.type for field in self.columns}
         types = {
             column: actual.get(name.lower())
             for name, column in self._staged().items()

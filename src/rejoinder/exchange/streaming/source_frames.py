@@ -25,17 +25,11 @@ PACKED_ROWS = 1 << 17
 ANY_AGE = "36500d"
 # By default an epoch reads this many bytes of a source per core: a backlog must fit into the memory of the workers.
 EPOCH_BYTES = 64 << 20
-SPARK_OPTIONS = {
-    "maxfilespertrigger": "maxFilesPerTrigger",
-    "maxbytespertrigger": "maxBytesPerTrigger",
-    "pathglobfilter": "pathGlobFilter",
-    "recursivefilelookup": "recursiveFileLookup",
-    "maxfileage": "maxFileAge",
-    "cleansource": "cleanSource",
-    "sourcearchivedir": "sourceArchiveDir",
-    "latestfirst": "latestFirst",
-    "filenameonly": "fileNameOnly",
-}
+# Spark ignores the case of the names of options.
+SPARK_OPTIONS = (
+    *("maxfilespertrigger", "maxbytespertrigger", "pathglobfilter", "recursivefilelookup", "maxfileage"),
+    *("cleansource", "sourcearchivedir", "latestfirst", "filenameonly"),
+)
 
 
 def file_splits(session: SparkSession, name: str, options: Mapping[str, str]) -> DataFrame:
@@ -47,7 +41,7 @@ def file_splits(session: SparkSession, name: str, options: Mapping[str, str]) ->
         reader = reader.option("maxBytesPerTrigger", EPOCH_BYTES * session.sparkContext.defaultParallelism)
     for key, value in options.items():
         if key in SPARK_OPTIONS:
-            reader = reader.option(SPARK_OPTIONS[key], value)
+            reader = reader.option(key, value)
     return reader.load(literal(path)).select(
         F.lit(FILE).alias("kind"),
         F.lit(name).alias("scan"),

@@ -29,12 +29,8 @@ BLOCKED_MS = "15000"
 # By default an epoch reads this many records of a topic per core: a backlog must fit into memory.
 EPOCH_RECORDS = 200_000
 PACKED_BYTES = 32 << 20
-SPARK_OPTIONS = {
-    "startingoffsets": "startingOffsets",
-    "failondataloss": "failOnDataLoss",
-    "maxoffsetspertrigger": "maxOffsetsPerTrigger",
-    "minpartitions": "minPartitions",
-}
+SPARK_OPTIONS = ("startingoffsets", "failondataloss", "maxoffsetspertrigger", "minpartitions")
+"""In lower case: Spark ignores the case of the names of options."""
 
 
 def topic_splits(session: SparkSession, name: str, options: Mapping[str, str]) -> DataFrame:
@@ -51,7 +47,7 @@ def topic_splits(session: SparkSession, name: str, options: Mapping[str, str]) -
     )
     for option, value in settings.items():
         if option in SPARK_OPTIONS or option.startswith(PREFIX):
-            reader = reader.option(SPARK_OPTIONS.get(option, option), value)
+            reader = reader.option(option, value)
     parts = ["key", "value", "partition", "offset", "timestamp", *(["headers"] if "headers" in settings else [])]
     return reader.load().select(*parts).mapInArrow(PackRecords(name, settings["topic"]), SPLITS_DDL)
 
@@ -78,7 +74,7 @@ def records_between(session: SparkSession, name: str, options: Mapping[str, str]
     )
     for option, value in settings.items():
         if option == "minpartitions" or option.startswith(PREFIX):
-            reader = reader.option(SPARK_OPTIONS.get(option, option), value)
+            reader = reader.option(option, value)
     parts = ["key", "value", "partition", "offset", "timestamp", *(["headers"] if "headers" in settings else [])]
     return reader.load().select(*parts).mapInArrow(PackRecords(name, topic), SPLITS_DDL)
 

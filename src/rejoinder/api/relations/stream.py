@@ -13,7 +13,7 @@ from typing import overload
 from rejoinder.api.relations.join_sides import On, Pairing, Select, refuse_join
 from rejoinder.api.relations.named_rows import Length, Rows, length_text
 from rejoinder.api.relations.selection import Home, refuse_other_home
-from rejoinder.api.relations.table import Table, grouped, selected_window
+from rejoinder.api.relations.table import GroupedTable, Groups, Table, grouped, selected_window
 from rejoinder.api.relations.time_windows import TimeWindows
 from rejoinder.api.relations.windowed import WindowedTable
 from rejoinder.errors import InvalidSql, Unsupported
@@ -196,33 +196,19 @@ def _ends(within: Within, what: str) -> tuple[str, str]:
 
 
 @dataclass(frozen=True)
-class GroupedStream:
-    """Rows of a stream in groups."""
+class GroupedStream(GroupedTable):
+    """Rows of a stream in groups by key."""
 
-    stream: Stream
-    keys: tuple[str, ...]
+    rows: Stream
 
     def windowed(self, windows: TimeWindows) -> WindowedStream:
         """Group by windows of the stream's time too: `tumble(size)`, `hop(size, every=…)`, `session(gap)`, …"""
-        self.stream._time()
-        return WindowedStream(self.stream, self.keys, windows)
-
-    def aggregate(self, *calls: str) -> Table:
-        """One row per group: its key, and aggregates as SQL calls with AS."""
-        names, text = grouped(self.stream, self.keys, calls)
-        return Table(self.stream.home, f"({text})", self.stream.name, names)
-
-    def count(self, name: str = "count") -> Table:
-        """The number of rows of each group."""
-        return self.aggregate(f"count(*) AS {quoted(name)}")
-
-    def sum(self, column: str, name: str | None = None) -> Table:
-        """The sum of a column (or expression) over each group."""
-        return self.aggregate(f"sum({column}) AS {quoted(name or column)}")
+        self.rows._time()
+        return WindowedStream(self.rows, self.keys, windows)
 
 
 @dataclass(frozen=True)
-class WindowedStream:
+class WindowedStream(Groups[WindowedTable]):
     """Rows of a stream in groups by key and window."""
 
     stream: Stream
@@ -233,11 +219,3 @@ class WindowedStream:
         """One row per key and window: both, and aggregates as SQL calls with AS."""
         names, text = grouped(self.stream, self.keys, calls, self.windows.text(self.stream._time()))
         return WindowedTable(self.stream.home, f"({text})", self.stream.name, names, self.windows)
-
-    def count(self, name: str = "count") -> WindowedTable:
-        """The number of rows of each key and window."""
-        return self.aggregate(f"count(*) AS {quoted(name)}")
-
-    def sum(self, column: str, name: str | None = None) -> WindowedTable:
-        """The sum of a column (or expression) over each key and window."""
-        return self.aggregate(f"sum({column}) AS {quoted(name or column)}")

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, overload
+from typing import TYPE_CHECKING, Generic, TypeVar, overload
 
 from rejoinder.api.relations.join_sides import On, Pairing, Select, refuse_join, refuse_one_sided
 from rejoinder.api.relations.named_rows import Rows
@@ -20,6 +21,8 @@ from rejoinder.sql.types.spark_types import TIMESTAMP, TIMESTAMP_NTZ, is_integer
 
 if TYPE_CHECKING:
     from rejoinder.api.relations.stream import Stream
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, repr=False)
@@ -145,25 +148,33 @@ class Table(Rows):
         return result
 
 
-@dataclass(frozen=True)
-class GroupedTable:
-    """Rows of a table in groups."""
+class Groups(ABC, Generic[T]):
+    """Rows in groups."""
 
-    table: Table
+    @abstractmethod
+    def aggregate(self, *calls: str) -> T:
+        """One row per group: its key, its window if there is one, and aggregates as SQL calls with AS."""
+
+    def count(self, name: str = "count") -> T:
+        """The number of rows of each group."""
+        return self.aggregate(f"count(*) AS {quoted(name)}")
+
+    def sum(self, column: str, name: str | None = None) -> T:
+        """The sum of a column (or expression) over each group."""
+        return self.aggregate(f"sum({column}) AS {quoted(name or column)}")
+
+
+@dataclass(frozen=True)
+class GroupedTable(Groups[Table]):
+    """Rows of a table or stream in groups by key."""
+
+    rows: Rows
     keys: tuple[str, ...]
 
     def aggregate(self, *calls: str) -> Table:
         """One row per group: its key, and aggregates as SQL calls with AS."""
-        names, text = grouped(self.table, self.keys, calls)
-        return Table(self.table.home, f"({text})", self.table.name, names)
-
-    def count(self, name: str = "count") -> Table:
-        """The number of rows of each group."""
-        return self.aggregate(f"count(*) AS {quoted(name)}")
-
-    def sum(self, column: str, name: str | None = None) -> Table:
-        """The sum of a column (or expression) over each group."""
-        return self.aggregate(f"sum({column}) AS {quoted(name or column)}")
+        names, text = grouped(self.rows, self.keys, calls)
+        return Table(self.rows.home, f"({text})", self.rows.name, names)
 
 
 def grouped(rows: Rows, keys: Sequence[str], calls: Sequence[str], window: str = "") -> tuple[tuple[str, ...], str]:

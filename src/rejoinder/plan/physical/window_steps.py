@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import pyarrow as pa
 
@@ -32,32 +32,43 @@ class Sorting:
 
 
 @dataclass(frozen=True)
-class Window:
-    """Give each row of a partition the values of window functions.
-
-    The arrangement holds the rows with these values, by partition and in the order of their keys: the columns of the
-    input, `payload` of them, the key, a number that tells equal rows apart, and the values of `calls`. `views` are
-    named when a sum overflows. `whole`: the input is everything there is (in a hydration).
-    """
+class OrderedStep:
+    """A step on ordered partitions."""
 
     input: str
+    """The stream of changes."""
     output: str
+    """The stream of changes of the result."""
     arrangement: Arrangement
+    """The state, by partition and in the order of sort keys."""
     payload: tuple[str, ...]
+    """The columns of the input that the result has."""
     sorting: Sorting
     calls: tuple[tuple[str, WindowCall], ...]
+    """The columns of the result that are computed, and how."""
     views: tuple[str, ...]
-    whole: bool = False
-
-    @property
-    def reach(self) -> Reach:
-        """How far a change reaches."""
-        return Reach.of(tuple(call for _, call in self.calls))
+    """The views that an error names if a sum overflows."""
+    whole: bool = field(default=False, kw_only=True)
+    """Whether the input is all rows, in a hydration."""
 
     @property
     def result_schema(self) -> pa.Schema:
         """The values of the calls, and what else running ones keep."""
         return result_schema(self.calls)
+
+
+@dataclass(frozen=True)
+class Window(OrderedStep):
+    """Give each row of a partition the values of window functions.
+
+    The arrangement holds the result: the columns of the input, the sort key, a number that tells equal rows apart, and
+    the values of `calls`.
+    """
+
+    @property
+    def reach(self) -> Reach:
+        """How far a change reaches."""
+        return Reach.of(tuple(call for _, call in self.calls))
 
     @property
     def running_names(self) -> list[str]:
@@ -75,30 +86,16 @@ def result_schema(calls: Iterable[tuple[str, WindowCall]]) -> pa.Schema:
 
 
 @dataclass(frozen=True)
-class FirstRows:
+class FirstRows(OrderedStep):
     """Give the first rows of each partition the values of window functions: those whose rank is at most `most`.
 
-    The arrangement holds the rows of the input, by partition and in the order of their sort keys; only the first ones,
-    if there is a stream `kept`.
+    The arrangement holds the rows of the input; only the first ones, if there is a stream `kept`.
     """
 
-    input: str
-    output: str
-    arrangement: Arrangement
-    payload: tuple[str, ...]
-    sorting: Sorting
-    calls: tuple[tuple[str, WindowCall], ...]
     rank: str
     """The call that is limited."""
     most: int
     order: str
     """The column with the sort keys."""
-    views: tuple[str, ...]
-    whole: bool = False
     kept: str | None = None
     """The stream of the changes of the arrangement, if the input is append-only: other rows never become first ones."""
-
-    @property
-    def result_schema(self) -> pa.Schema:
-        """The values of the calls, and what else running ones keep."""
-        return result_schema(self.calls)

@@ -52,19 +52,10 @@ class FirstRows(OrderedOperation):
         kept = rounds.stream(inputs) if has_append_only_input(rounds.program, made) else None
 
         def step(changes: str, result: str) -> window_steps.FirstRows:
+            names, sorting = tuple(payload), self.order.sorting(state.schema)
+            views, rank, most = rounds.program.readers(made.id), self.rank, self.most
             return window_steps.FirstRows(
-                changes,
-                result,
-                state,
-                tuple(payload),
-                self.order.sorting(state.schema),
-                self.calls,
-                self.rank,
-                self.most,
-                order,
-                rounds.program.readers(made.id),
-                whole=whole,
-                kept=kept,
+                changes, result, state, names, sorting, self.calls, views, rank, most, order, kept, whole=whole
             )
 
         add_keyed_step(rounds, made, inputs, state.key, step, needed=kept)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
@@ -254,22 +254,12 @@ class Catalog:
 
     def with_index(self, index: Index) -> Catalog:
         """Add an index. Raises `DefinitionConflict` if the name is taken."""
-        if any(other.name.lower() == index.name.lower() for other in self.indexes):
-            raise DefinitionConflict(
-                f"index `{index.name}` is already defined",
-                detail=f"indexes: {', '.join(other.name for other in self.indexes)}",
-                hint="DROP INDEX it first, or choose another name",
-            )
+        _refuse_taken("index", index.name, self.indexes)
         return replace(self, indexes=(*self.indexes, index))
 
     def with_sink(self, sink: Sink) -> Catalog:
         """Add a sink. Raises `DefinitionConflict` if the name is taken."""
-        if any(other.name.lower() == sink.name.lower() for other in self.sinks):
-            raise DefinitionConflict(
-                f"sink `{sink.name}` is already defined",
-                detail=f"sinks: {', '.join(other.name for other in self.sinks)}",
-                hint="DROP SINK it first, or choose another name",
-            )
+        _refuse_taken("sink", sink.name, self.sinks)
         return replace(self, sinks=(*self.sinks, sink))
 
     def with_function(self, function: UserFunction) -> Catalog:
@@ -318,6 +308,16 @@ class Catalog:
         sinks = tuple(Sink(s["name"], s["view"], s["format"], dict(s["options"])) for s in data.get("sinks", ()))
         functions = tuple(map(UserFunction.from_json, data.get("functions", ())))
         return cls(tuple(_relation_from_json(r) for r in data["relations"]), indexes, sinks, functions)
+
+
+def _refuse_taken(kind: str, name: str, existing: Sequence[Index | Sink]) -> None:
+    names = [other.name for other in existing]
+    if name.lower() in map(str.lower, names):
+        raise DefinitionConflict(
+            f"{kind} `{name}` is already defined",
+            detail=f"defined: {', '.join(names)}",
+            hint=f"DROP {kind.upper()} it first, or choose another name",
+        )
 
 
 def _relation_to_json(relation: Relation) -> dict[str, Any]:

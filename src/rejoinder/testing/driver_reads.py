@@ -17,7 +17,7 @@ from rejoinder.errors import NotCommitted, UnknownName, near_misses, with_values
 from rejoinder.formats.text.plain_rows import Row, Rows
 from rejoinder.ir.identities import SideOutput
 from rejoinder.state.reading.changelog_reader import epoch_of
-from rejoinder.state.reading.renderings import Snapshots, changes_of, snapshots_of, stream_rows, table_rows
+from rejoinder.state.reading.renderings import Changes, Snapshots, changes_of, snapshots_of, stream_rows, table_rows
 from rejoinder.store.commits.manifest import Manifest
 from rejoinder.store.objects.object_store import ObjectStore
 
@@ -52,18 +52,18 @@ class Readings:
     @with_values
     def stream(self, view: str) -> Rows:
         """Return all changes of a view, with `_epoch`, `_emit_time` and `_undo`."""
-        name, schema = find_view(self._engine, view)
-        with deletion_named(self._engine):
-            warn(view_note(self._engine, name))
-            return stream_rows(changes_of(self._store, self._manifest, name, schema))
+        return stream_rows(self._changes(view))
 
     @with_values
     def tvr(self, view: str) -> Snapshots:
         """Return the sequence of the view's snapshots."""
+        return snapshots_of(self._changes(view))
+
+    def _changes(self, view: str) -> Changes:
         name, schema = find_view(self._engine, view)
         with deletion_named(self._engine):
             warn(view_note(self._engine, name))
-            return snapshots_of(changes_of(self._store, self._manifest, name, schema))
+            return changes_of(self._store, self._manifest, name, schema)
 
     def watermarks(self, view: str) -> dict[str, Any]:
         """Return the output watermarks of a view by column; that of a window is of its start.

@@ -76,12 +76,12 @@ class SourceReader(TokenReader):
         first = self.at
         while self.at < len(self.tokens) and self.peek() not in ("USING", "OPTIONS", "RETAIN"):
             self.at += 1
+        return self.since(first, f"RETAIN of `{relation}` has no length", "as in RETAIN ALL, or RETAIN INTERVAL 7 DAYS")
+
+    def since(self, first: int, fact: str, hint: str) -> str:
+        """Return the text from token `first` up to the next one. Raises `InvalidSql` if there is none."""
         if first == self.at:
-            raise InvalidSql(
-                f"RETAIN of `{relation}` has no length",
-                detail=self.place(self.tokens[first - 1]),
-                hint="as in RETAIN ALL, or RETAIN INTERVAL 7 DAYS",
-            )
+            raise InvalidSql(fact, detail=self.place(self.tokens[first - 1]), hint=hint)
         return self.text[self.tokens[first].start : self.tokens[self.at - 1].end + 1]
 
     def mapping(self) -> tuple[Source, bool]:
@@ -196,13 +196,8 @@ class SourceReader(TokenReader):
         while self.at < len(self.tokens) and (depth or self.peek() not in (",", ")")):
             depth += (self.peek() == "(") - (self.peek() == ")")
             self.at += 1
-        if first == self.at:
-            raise InvalidSql(
-                f"WATERMARK of `{relation}` has no delay",
-                detail=self.place(self.tokens[first - 1]),
-                hint="as in WATERMARK ts DELAY OF INTERVAL 5 SECONDS",
-            )
-        return self.text[self.tokens[first].start : self.tokens[self.at - 1].end + 1]
+        example = "as in WATERMARK ts DELAY OF INTERVAL 5 SECONDS"
+        return self.since(first, f"WATERMARK of `{relation}` has no delay", example)
 
     def column(self, result: _Columns) -> pa.Field | None:
         """Parse a column: name, type, and optional PRIMARY KEY, NOT NULL or COMMENT; None if it is computed."""
@@ -228,14 +223,9 @@ class SourceReader(TokenReader):
                 )
             depth += word.count("(") + word.count("<") - word.count(")") - word.count(">")
             self.at += 1
-        if first == self.at:
-            raise InvalidSql(
-                f"column `{name}` has no type",
-                detail=self.place(self.tokens[first - 1]),
-                hint="write a type after the name, as in `id BIGINT`",
-            )
+        text = self.since(first, f"column `{name}` has no type", "write a type after the name, as in `id BIGINT`")
         try:
-            kind = parse_type(self.text[self.tokens[first].start : self.tokens[self.at - 1].end + 1])
+            kind = parse_type(text)
         except PlanningError as failure:
             place, hint = (
                 self.place(self.tokens[first]),

@@ -89,7 +89,7 @@ FILTERED = "x IS NULL OR x <> 1"
 def _written() -> dict[str, Written]:
     """A view for each few calls: in two ways in turn, and in all of them in `make test-deep`."""
     result: dict[str, Written] = {}
-    ways = (
+    ways: tuple[dict[str, tuple[str, str, str]], ...] = (
         {"by key": ("a", "k", ""), "of a table": ("c", "", FILTERED)},
         {"of all": ("a", "", ""), "filtered": ("a", "k", FILTERED)},
     )

@@ -66,16 +66,17 @@ class PipeParser(SparkParser):
             ("LIMIT", _limited),
             ("OFFSET", _limited),
         )
+        if name != "TABLESAMPLE"
     }
 
     def _parse_pipe_syntax_join(self, query: exp.Query) -> exp.Query | None:
         """Parse the operator JOIN, the last one that sqlglot tries. Raises `Unsupported` for any other word."""
-        word = self._curr.text.upper()
+        token = self._curr
         joined: exp.Query | None = super()._parse_pipe_syntax_join(_rows(self, query, "JOIN"))
         if joined is None:
             raise Unsupported(
-                f"the operator `{word}` of a pipe is not supported",
-                detail=f"after `{text_of(query)}`",
+                f"the operator `{token.text.upper()}` of a pipe is not supported",
+                detail=f"line {token.line}: |> {self.sql[token.start : token.start + 60]}",
                 hint=f"operators: {', '.join(self.PIPE_SYNTAX_TRANSFORM_PARSERS)}, JOIN, UNION, INTERSECT, EXCEPT",
             )
         return joined

@@ -17,7 +17,8 @@ HISTORY_LINES = 1_000
 HELP = """\
 Statements end with a semicolon and may take several lines:
   SELECT * FROM view;   SELECT STREAM * FROM view;   SELECT TVR * FROM view;
-  SHOW VIEWS;   SHOW SOURCES;   SHOW ARRANGEMENTS;   EXPLAIN view;   CREATE …;   DROP …;
+  SHOW VIEWS;   SHOW SOURCES;   SHOW SINKS;   SHOW WATERMARKS;   SHOW ARRANGEMENTS;
+  EXPLAIN view;   CREATE …;   DROP …;
 \\d lists sources and views, \\x switches the expanded form (\\x auto: for tables that are too wide), \\q quits,
 Ctrl-C drops the current input."""
 

@@ -34,6 +34,27 @@ id  name  country  balance  code  currency
 − {'country': 'uk', 'customers': 1, 'total': 70}
 + {'country': 'pt', 'customers': 2, 'total': 70}
 """,
+    "functions_of_your_own": """\
+id  total
+──  ─────
+ 1   4.92
+ 2  12.92
+ 3   8.40
+word   orders
+─────  ──────
+black       1
+cup         1
+green       1
+tea         3
+country  spread
+───────  ──────
+PT         6.50
+UK         0.00
+country  spread
+───────  ──────
+PT         0.00
+UK         0.00
+""",
     "page_views_by_day": """\
 title  day         views  week_ago
 ─────  ──────────  ─────  ────────
@@ -50,10 +71,13 @@ eve         3
 
 
 @pytest.mark.parametrize("name", PRINTED)
-def test_an_example_prints_what_it_should(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_example_prints_what_it_should(
+    name: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(str(EXAMPLES))  # as when it is run from a shell
     runpy.run_path(str(EXAMPLES / f"{name}.py"), run_name="__main__")
     assert capsys.readouterr().out == PRINTED[name]
 
 
 def test_every_example_is_run_somewhere() -> None:
-    assert {path.stem for path in EXAMPLES.glob("*.py")} == {*PRINTED, "orders_with_rates"}
+    assert {path.stem for path in EXAMPLES.glob("*.py")} == {*PRINTED, "orders_with_rates", "shop_functions"}

@@ -8,6 +8,7 @@ from typing import Literal
 import pyarrow as pa
 
 from rejoinder.ir.expressions.expression import Expression
+from rejoinder.ir.user_functions import UserFunction
 
 Function = Literal[
     "count",
@@ -24,12 +25,14 @@ Function = Literal[
     "at",
     "list",
     "single",
+    "user",
 ]
 """Primitive aggregates.
 
 - `m2`: the sum of the squares of the distances from the mean; `comoment`: of the products, of a struct of two numbers;
 - `at`: the value at a position, `list`: all values, both of rows in a `ValueOrder`;
-- `single`: the only value of a group that is not NULL.
+- `single`: the only value of a group that is not NULL;
+- `user`: an aggregate of the user, over structs of its arguments.
 """
 
 
@@ -43,6 +46,8 @@ class Call:
     type: pa.DataType
     options: tuple[str | float, ...] = ()
     """Of `at`: which position, and the fraction that it is computed from."""
+    user: UserFunction | None = None
+    """Of `user`: the aggregate."""
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ import threading
 from collections.abc import Iterator
 from datetime import datetime, timedelta
 from decimal import Decimal
+from fractions import Fraction
 from typing import Any
 
 import pyarrow as pa
@@ -87,3 +88,56 @@ class Letters:
 
     def eval(self, text: str) -> Iterator[str]:
         yield from text
+
+
+class WeightedMean:
+    """An aggregate with an exact state."""
+
+    def create(self) -> list[Any]:
+        return [Fraction(0), 0]
+
+    def add(self, state: list[Any], value: float | None, weight: int) -> None:
+        self._change(state, value, weight)
+
+    def retract(self, state: list[Any], value: float | None, weight: int) -> None:
+        self._change(state, value, -weight)
+
+    def merge(self, state: list[Any], other: list[Any]) -> list[Any]:
+        return [state[0] + other[0], state[1] + other[1]]
+
+    def finish(self, state: list[Any]) -> float | None:
+        return float(state[0] / state[1]) if state[1] else None
+
+    def _change(self, state: list[Any], value: float | None, weight: int) -> None:
+        if value is not None:
+            state[0] += Fraction(value) * weight
+            state[1] += weight
+
+
+class Last(WeightedMean):
+    """An aggregate that depends on the order of rows, and whose parts do not add up."""
+
+    def retract(self, state: list[Any], value: float | None, weight: int) -> None:
+        pass
+
+
+class Grown:
+    """An aggregate of streams: it cannot retract."""
+
+    def create(self) -> set[float]:
+        return set()
+
+    def add(self, state: set[float], value: float, weight: int) -> set[float]:
+        if weight < 0:
+            raise ValueError("a negative weight")
+        return {*state, value}
+
+    def finish(self, state: set[float]) -> Any:
+        return len(state) if len(state) < 3 else "many"
+
+
+class Objects(Grown):
+    """An aggregate whose state is not plain data."""
+
+    def create(self) -> Any:
+        return object()

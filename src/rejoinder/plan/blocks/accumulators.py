@@ -19,6 +19,7 @@ from rejoinder.ir.expressions.nodes import Column, Literal
 from rejoinder.ir.expressions.operators import compared, shifted, when
 from rejoinder.ir.expressions.scalar_operation import ScalarOperation
 from rejoinder.ir.logical import Aggregate
+from rejoinder.ir.user_functions import UserFunction
 from rejoinder.ir.window_calls import SortColumn
 from rejoinder.kernels.duckdb.render import duckdb_text
 from rejoinder.kernels.sums.sparse_counts import KEPT
@@ -54,6 +55,8 @@ class Accumulator:
     count: str | None = None
     """The accumulator that counts the values."""
     options: tuple[str | float, ...] = ()
+    user: UserFunction | None = None
+    """The aggregate of the user."""
 
     @property
     def hidden(self) -> dict[str, pa.DataType]:
@@ -64,13 +67,16 @@ class Accumulator:
             return {f"{self.name}_sum{at}": KEPT for at in range(SUMS[self.function])}
         if self.function in BITS:
             return {f"{self.name}_bits": KEPT}
+        if self.function == "user":
+            return {f"{self.name}_state": pa.string()}
         return {f"{self.name}_key": pa.binary(), f"{self.name}_rank": pa.int64()} if self.function == "at" else {}
 
     @property
     def canonical(self) -> str:
         """Canonical text."""
         options = "".join(f", {option}" for option in self.options)
-        return f"{self.function}({self.argument}{options})::{self.type}"
+        called = self.function if self.user is None else self.user.identity
+        return f"{called}({self.argument}{options})::{self.type}"
 
 
 @dataclass(frozen=True)
@@ -113,9 +119,10 @@ def lay_out(node: Aggregate, columns: Mapping[str, Expression]) -> Layout:
             count = accumulator(Call("sum", node.order.weight, pa.int64()), "sum").name
         kind = pa.int64() if function == "count" else call.type
         options = call.options if function == call.function else ()
-        text = f"{function}({call.argument.text or duckdb_text(inner.node)})"
-        made = Accumulator(f"a{len(found)}", function, name, kind, text, count, options)
-        return found.setdefault((function, name, kind, options), made)
+        user = call.user if function == call.function else None
+        text = f"{function if user is None else user.name}({call.argument.text or duckdb_text(inner.node)})"
+        made = Accumulator(f"a{len(found)}", function, name, kind, text, count, options, user)
+        return found.setdefault((function, name, kind, options, user), made)
 
     def identifier(name: str) -> str:
         return _identifier(prefix, name)

@@ -6,7 +6,7 @@ A syntax tree does not know the catalog. So the binder marks the calls of declar
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import pyarrow as pa
 from sqlglot import exp
@@ -46,10 +46,10 @@ def compile_user_call(compiler: Compiler, node: exp.Expr, function: UserFunction
     if function.kind == "aggregate":
         hint = "aggregates stand in SELECT and HAVING, beside a GROUP BY; elsewhere, compute them in a subquery"
         raise refuse(node, f"the aggregate `{function.name}` is not supported here", hint)
-    return called(function, arguments_of(compiler, node, function), function.result)
+    return called(function, arguments_of(compiler.compile, node, function), function.result)
 
 
-def arguments_of(compiler: Compiler, node: exp.Expr, function: UserFunction) -> list[Term]:
+def arguments_of(compiled: Callable[[exp.Expr], Term], node: exp.Expr, function: UserFunction) -> list[Term]:
     """Compile the arguments of a call, as the types that the function declares. Raises `TypeMismatch`."""
     given, declared = list(node.expressions), list(function.arguments)
     if len(given) != len(declared):
@@ -58,7 +58,7 @@ def arguments_of(compiler: Compiler, node: exp.Expr, function: UserFunction) -> 
             node, f"`{function.name}` takes {wanted}, not {len(given)}", f"it is declared as {function.signature}"
         )
     return [
-        declared_type(compiler.compile(argument), field, node, function)
+        declared_type(compiled(argument), field, node, function)
         for argument, field in zip(given, declared, strict=True)
     ]
 

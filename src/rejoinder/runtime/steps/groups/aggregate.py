@@ -12,12 +12,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from rejoinder.ir.user_functions import UserFunction
 from rejoinder.kernels.arrow.columns import DIFF, HASH, Int64, contiguous, diffs, hashes, replaced, single_chunk, take
 from rejoinder.kernels.arrow.consolidate import consolidate
 from rejoinder.kernels.arrow.groups import group_rows
 from rejoinder.kernels.arrow.hashing import Mask
 from rejoinder.kernels.arrow.probe import match
 from rejoinder.kernels.sums.accumulate import count_rows, extreme_rows, ranked, taken
+from rejoinder.kernels.user_functions.group_states import changed_states
 from rejoinder.plan.blocks.accumulators import ORDERED, ROWS, Accumulator
 from rejoinder.plan.physical.arrangement import Arrangement
 from rejoinder.plan.physical.steps import Aggregate
@@ -32,7 +34,8 @@ def aggregate(task: Task, step: Aggregate) -> None:
     stream = task.streams.get(step.input)
     if stream is None or not stream.num_rows:
         return
-    if step.values is not None or step.order is not None or step.whole:
+    is_called = any(accumulator.user is not None for accumulator in step.accumulators)
+    if step.values is not None or step.order is not None or step.whole or is_called:
         stream = consolidate(stream)  # a value that is inserted and retracted in one epoch must not count as minimum
         if not stream.num_rows:
             return
@@ -48,6 +51,8 @@ def aggregate(task: Task, step: Aggregate) -> None:
             is_stale |= is_retracted & (counts != 0)
         elif accumulator.function == "single":
             columns[accumulator.name] = _single(delta, old, accumulator)
+        elif accumulator.user is not None:
+            columns |= _user_states(delta, old, accumulator, accumulator.user)
         elif accumulator.function not in ORDERED:
             columns |= summed(delta, old, accumulator, step, columns)
     if is_stale.any():
@@ -127,6 +132,17 @@ def _single(delta: GroupChange, old: GroupsBefore, accumulator: Accumulator) -> 
     inserted = np.flatnonzero(valid & (multiplicity > 0))
     row_of[delta.group_of[inserted]] = inserted
     return taken(pa.concat_arrays([values, before.cast(values.type)]), row_of)
+
+
+def _user_states(
+    delta: GroupChange, old: GroupsBefore, accumulator: Accumulator, function: UserFunction
+) -> dict[str, pa.Array]:
+    """Return the values of an aggregate of the user, and the states to keep."""
+    (kept,) = accumulator.hidden
+    values, states = changed_states(
+        function, old.column(kept).to_pylist(), delta.column(accumulator.argument), diffs(delta.rows), delta.starts
+    )
+    return {accumulator.name: values, kept: states}
 
 
 def _extreme(delta: GroupChange, old: GroupsBefore, accumulator: Accumulator) -> tuple[pa.Array, Mask]:

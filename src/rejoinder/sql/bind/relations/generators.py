@@ -1,6 +1,7 @@
 """Generators: functions that make several rows of one, in SELECT, in LATERAL VIEW and in FROM.
 
-    explode(array | map), posexplode(array | map), inline(array of structs), stack(n, value, …), and *_outer
+    explode(array | map), posexplode(array | map), inline(array of structs), stack(n, value, …), and *_outer;
+    table functions that the user declared
 
 A generator becomes an `Expand` over the list of its elements, and columns that are taken out of an element:
 
@@ -24,9 +25,11 @@ from rejoinder.ir.expressions import nodes
 from rejoinder.ir.expressions.expression import Expression
 from rejoinder.ir.identities import column_id, column_part, column_text
 from rejoinder.ir.logical import Expand, Node, Project
+from rejoinder.ir.user_functions import UserFunction
 from rejoinder.sql.bind.scope import Column, Scope
 from rejoinder.sql.functions.expression_compiler import compile_expression
 from rejoinder.sql.functions.logic import together
+from rejoinder.sql.functions.user_calls import arguments_of, called, user_function
 from rejoinder.sql.parse.clauses import MARKS, text_of
 from rejoinder.sql.types import spark_types
 from rejoinder.sql.types.terms import Term, mismatch
@@ -61,7 +64,8 @@ class _Elements:
 def generator_name(node: exp.Expr | None) -> str | None:
     """The name of a generator that a node calls; None if it calls none."""
     if isinstance(node, exp.Anonymous):
-        return node.name.lower() if node.name.lower() in GENERATORS else None
+        is_declared = user_function(node, "table") is not None
+        return node.name.lower() if is_declared or node.name.lower() in GENERATORS else None
     if isinstance(node, exp.Explode) and not isinstance(node, exp.Posexplode | exp.Inline):
         name = type(node).__name__.strip("_")  # sqlglot has a class of its own for Spark's explode_outer
         return "explode_outer" if name == "ExplodeOuter" else "explode"
@@ -189,7 +193,7 @@ def _expanded(
             else f"name one: AS {elements.names[0]}",
         )
     listed = elements.list
-    if outer or name.endswith(_OUTER):
+    if outer or (name in GENERATORS and name.endswith(_OUTER)):
         listed = function_call("elements_or_null", listed.type, listed, evaluation="all", nulls="never")
     number = next(numbers)
     # An identifier begins with the number of its input, by which conditions know the sides of a join.
@@ -210,6 +214,9 @@ def _expanded(
 
 
 def _elements(call: exp.Expr, name: str, scope: Scope) -> _Elements:
+    declared = user_function(call, "table")
+    if declared is not None:
+        return _declared(call, declared, scope)
     name = name.removesuffix(_OUTER)
     if name == "stack":
         return _stacked(call, scope)
@@ -236,6 +243,13 @@ def _elements(call: exp.Expr, name: str, scope: Scope) -> _Elements:
     if name == "explode":
         return _Elements(term, ("col",), is_whole=True)
     return _structs("numbered_elements", [pa.field("pos", spark_types.INT), pa.field("col", kind.value_type)], term)
+
+
+def _declared(call: exp.Expr, function: UserFunction, scope: Scope) -> _Elements:
+    """The rows that a table function of the user returns."""
+    terms = arguments_of(lambda node: Term(compile_expression(node, scope).node), call, function)
+    names = tuple(field.name for field in function.result)
+    return _Elements(called(function, terms, spark_types.array_of(function.result)), names)
 
 
 def _structs(function: str, fields: Sequence[pa.Field], term: Term) -> _Elements:

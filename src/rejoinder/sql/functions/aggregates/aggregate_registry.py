@@ -12,6 +12,8 @@ from rejoinder.sql.functions.aggregates import (
     statistics,
 )
 from rejoinder.sql.functions.aggregates.aggregate_function import AggregateFunction
+from rejoinder.sql.functions.aggregates.user_aggregates import user_aggregate
+from rejoinder.sql.functions.user_calls import user_function
 from rejoinder.sql.types.terms import refuse
 
 AGGREGATES: tuple[AggregateFunction, ...] = (
@@ -32,6 +34,9 @@ def aggregate_of(node: exp.Expr) -> AggregateFunction | None:
     """The aggregate that a node calls."""
     if isinstance(node, exp.Any):  # the aggregate `any`, unless a comparison with ANY is meant
         return BY_NAME["any"] if isinstance(node.this, exp.Paren) and not isinstance(node.parent, exp.Binary) else None
+    declared = user_function(node, "aggregate")
+    if declared is not None:
+        return user_aggregate(declared)
     return BY_NAME.get(node.name.lower()) if isinstance(node, exp.Anonymous) else BY_CLASS.get(type(node))
 
 

@@ -8,7 +8,7 @@ from typing import cast
 
 import pyarrow as pa
 
-from rejoinder.engine.executors.spark_executor import StagedRound, packed, unpacked, work_of
+from rejoinder.engine.executors.spark_executor import StagedRound, packed, packed_work, unpacked, work_of
 from rejoinder.runtime.bucket_rounds import EpochWork
 from rejoinder.runtime.task import Report
 from rejoinder.state.executor import LocalExecutor, reports_from
@@ -23,7 +23,7 @@ class Worker(LocalExecutor):
         for number in range(len(work.plan.rounds)):
             sent = pickle.dumps(StagedRound(packed(work.setting), number))
             received: StagedRound = pickle.loads(sent)  # noqa: S301 - written above
-            batches = list(received(work.to_text(), batches))
+            batches = list(received(packed_work(work), batches))
         return reports_from(batches)
 
 

@@ -11,6 +11,7 @@ import pickle
 import socket
 import weakref
 import zlib
+from base64 import b64decode, b64encode
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -57,10 +58,15 @@ def unpacked(data: bytes) -> Setting:
     return setting
 
 
+def packed_work(work: EpochWork) -> str:
+    """Return the work of an epoch as short text. Spark sends it with every task, as JSON, so quotes would be costly."""
+    return b64encode(zlib.compress(work.to_text().encode())).decode()
+
+
 @lru_cache(maxsize=2)
 def work_of(setting: bytes, text: str) -> EpochWork:
     """Return the work of an epoch, which a worker reads once for all its rounds."""
-    return EpochWork.from_text(unpacked(setting), text)
+    return EpochWork.from_text(unpacked(setting), zlib.decompress(b64decode(text)).decode())
 
 
 @dataclass(frozen=True)
@@ -78,7 +84,7 @@ class StagedRound:
     """The number of concurrent tasks of an executor; 0 means one for each core of its host."""
 
     def __call__(self, text: str, batches: Batches) -> Iterator[pa.RecordBatch]:
-        """Run the round of the epoch that `text` describes."""
+        """Run the round of the epoch whose packed work is `text`."""
         work = work_of(self.setting, text)
         if self.marker:
             check_marker(work.store, self.marker)
@@ -193,5 +199,5 @@ class SparkExecutor:
         return attach(splits, rounds, setting.buckets)
 
     def _run(self, work: EpochWork, frame: DataFrame, what: str = "epoch") -> dict[int, Report]:
-        rows = run_attached(frame, work.to_text(), f"{self.name} {what} {work.epoch}")
+        rows = run_attached(frame, packed_work(work), f"{self.name} {what} {work.epoch}")
         return reports_from([exchange_batch(rows)]) if rows else {}

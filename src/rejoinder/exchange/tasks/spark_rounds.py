@@ -29,6 +29,7 @@ FAILURE = -2
 MOST_TASKS = 256
 WORK = "rejoinder.work"
 DESCRIPTION = "spark.job.description"
+CALL_SITE = "callSite.short"
 
 Batches = Iterable[pa.RecordBatch]
 Round = Callable[[str, Batches], Iterator[pa.RecordBatch]]
@@ -109,7 +110,11 @@ def run_attached(rows: DataFrame, work: str, description: str = "") -> list[tupl
     context.setLocalProperty(WORK, work)
     if description:  # Spark sets its own again before the next epoch
         context.setLocalProperty(DESCRIPTION, description)
-    collected = [(row[0], row[1], bytes(row[2])) for row in rows.collect()]
+    site: Any = context.getLocalProperty(CALL_SITE)
+    try:
+        collected = [(row[0], row[1], bytes(row[2])) for row in rows.collect()]
+    finally:  # PySpark removes it, and then Spark would walk the stack for every stage of the next epoch
+        context.setLocalProperty(CALL_SITE, site)
     failures = [json.loads(payload) for _, channel, payload in collected if channel == FAILURE]
     if failures:  # a later round may have failed because an earlier one sent nothing
         raise _error(min(failures, key=lambda fields: int(fields["round"])))

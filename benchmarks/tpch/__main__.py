@@ -14,6 +14,7 @@ import shutil
 import statistics
 import sys
 import warnings
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +29,7 @@ from tests.oracle.tpch_answers import QUERIES, are_equal
 
 HERE = Path(__file__).resolve().parents[1]
 ALL = "all 22"
+PEERS = {"Spark": "spark_cpu_s", "DuckDB": "duckdb_cpu_s"}
 
 
 def parse(arguments: list[str] | None = None) -> argparse.Namespace:
@@ -110,24 +112,32 @@ def sharing(together: Refreshed, queries: dict[str, Any]) -> dict[str, Any]:
 def show(report: dict[str, Any], console: Console) -> None:
     """Print a line for each query, the sums, and the targets."""
     title = f"TPC-H at scale {report['scale']:g}: CPU ms to refresh a view after changes, and to compute it again"
-    table = Table(title=title, caption="each view: in a flow of its own / its part of one flow with all 22")
+    caption = "each view: in a flow of its own / its part of one flow with all 22; ratios: of that part, at each rate"
+    table = Table(title=title, caption=caption)
     table.add_column("query")
-    for heading in (*(f"{rate:.2%}" for rate in RATES), "Spark", "DuckDB", "state MB", "ok"):
+    for heading in (*(f"{rate:.2%}" for rate in RATES), *PEERS, *(f"x {peer}" for peer in PEERS), "state MB", "ok"):
         table.add_column(heading, justify="right")
     for name, line in report["queries"].items():
         pairs = zip(line["alone_cpu_s"].values(), line["shared_cpu_s"].values(), strict=True)
-        peers = (line["spark_cpu_s"], line["duckdb_cpu_s"])
+        peers = [line[column] for column in PEERS.values()]
         cells = [*(f"{_ms(alone)} / {_ms(shared)}" for alone, shared in pairs), *map(_ms, peers)]
+        cells += [_ratios(line["shared_cpu_s"].values(), peer) for peer in peers]
         table.add_row(name, *cells, f"{line['state_bytes'] / 1e6:,.0f}", "yes" if line["ok"] else "[red]NO[/red]")
     lines = report["queries"].values()
-    sums = [[line[peer] for line in lines if line[peer] is not None] for peer in ("spark_cpu_s", "duckdb_cpu_s")]
-    cells = [*map(_ms, report["together_cpu_s"].values()), *(_ms(sum(values) or None) for values in sums)]
+    sums = [sum(line[column] or 0 for line in lines) or None for column in PEERS.values()]
+    together = report["together_cpu_s"].values()
+    cells = [*map(_ms, together), *map(_ms, sums), *(_ratios(together, total) for total in sums)]
     table.add_row(ALL, *cells, f"{report['sharing']['bytes_in_one_flow'] / 1e6:,.0f}", "")
     console.print(table)
     facts = {key: report[key] for key in ("changed_rows", "load_cpu_s", "load1", "sharing")}
     console.print(json.dumps(facts), soft_wrap=True, highlight=False)
     for verdict in targets.judge_refresh(report["queries"], report["scale"]):
         console.print(verdict, soft_wrap=True)
+
+
+def _ratios(values: Iterable[float], peer: float | None) -> str:
+    """What a refresh costs at each rate, as a share of computing it again."""
+    return "-" if peer is None else " ".join(f"{value / peer:.2f}" for value in values)
 
 
 def _ms(seconds: float | None) -> str:

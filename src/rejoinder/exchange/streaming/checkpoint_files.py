@@ -38,7 +38,6 @@ class LocalFiles:
     """Files of this machine."""
 
     def read(self, path: str) -> str | None:
-        """Read a file."""
         try:
             with open(path, encoding="utf-8", errors="replace", newline="") as file:
                 return file.read()
@@ -46,17 +45,14 @@ class LocalFiles:
             return None
 
     def write(self, path: str, text: str) -> None:
-        """Write a file."""
         make_folder(os.path.dirname(path))
         with replace_file(path) as file:
             file.write(text.encode())
 
     def list(self, folder: str) -> list[str]:
-        """List a folder."""
         return [name for name in os.listdir(folder) if not name.startswith(".")] if os.path.isdir(folder) else []
 
     def is_folder(self, path: str) -> bool:
-        """Look at a path."""
         return os.path.isdir(path)
 
     def copy(self, folder: str, target: str) -> None:
@@ -64,7 +60,6 @@ class LocalFiles:
         shutil.copytree(folder, target, copy_function=_link)
 
     def delete(self, folder: str) -> None:
-        """Delete a folder."""
         shutil.rmtree(folder, ignore_errors=True)
 
 
@@ -76,7 +71,6 @@ class HadoopFiles:
         self._conf: Any = session._jsc.hadoopConfiguration()
 
     def read(self, path: str) -> str | None:
-        """Read a file."""
         system, place = self._open(path)
         if not system.exists(place) or not system.getFileStatus(place).isFile():
             return None
@@ -87,7 +81,6 @@ class HadoopFiles:
             stream.close()
 
     def write(self, path: str, text: str) -> None:
-        """Write a file."""
         system, place = self._open(path)
         stream = system.create(place, True)
         try:
@@ -96,7 +89,6 @@ class HadoopFiles:
             stream.close()
 
     def list(self, folder: str) -> list[str]:
-        """List a folder."""
         system, place = self._open(folder)
         if not self.is_folder(folder):
             return []
@@ -104,7 +96,6 @@ class HadoopFiles:
         return [name for name in names if not name.startswith(".")]
 
     def is_folder(self, path: str) -> bool:
-        """Look at a path."""
         system, place = self._open(path)
         return bool(system.exists(place) and system.getFileStatus(place).isDirectory())
 
@@ -115,7 +106,6 @@ class HadoopFiles:
         self._jvm.org.apache.hadoop.fs.FileUtil.copy(system, place, into, new, False, self._conf)
 
     def delete(self, folder: str) -> None:
-        """Delete a folder."""
         system, place = self._open(folder)
         system.delete(place, True)
 

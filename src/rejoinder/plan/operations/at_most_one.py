@@ -43,11 +43,9 @@ class AtMostOne(Operation):
 
     @property
     def text(self) -> str:
-        """The key."""
         return f"by {', '.join(self.key)}"
 
     def state(self, made: Derived, program: Program) -> Sequence[OwnState]:
-        """The rows of the input by key."""
         return [OwnState(self._rows(made), text="rows of the subquery")]
 
     def steps(self, rounds: Rounds, made: Derived, *, whole: bool) -> None:
@@ -78,11 +76,9 @@ class AtMostOne(Operation):
         return super().lineage(made, block, name)
 
     def column_labels(self, made: Derived, labels: Labels) -> dict[str, str]:
-        """The columns of the subquery."""
         return labels.outputs(made.blocks) | {MANY: "more than one row"}
 
     def describe(self, made: Derived, columns: Sequence[str], blocks: Sequence[str]) -> str:
-        """The subquery and its key."""
         labels = dict(zip(made.schema.names, columns, strict=True))
         keys = ", ".join(labels[name] for name in self.key)
         return f"the only row of {blocks[0]}{f' for each {keys}' if keys else ''}"

@@ -51,7 +51,6 @@ class Recording(Operation):
         return labels.outputs(made.blocks) | dict(zip(system, RECORDED, strict=True))
 
     def describe(self, made: Derived, columns: Sequence[str], blocks: Sequence[str]) -> str:
-        """Whose changes."""
         return f"changes of {blocks[0]} as rows"
 
 

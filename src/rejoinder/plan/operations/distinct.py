@@ -30,7 +30,6 @@ class Distinct(Operation):
     certificate = StateText("DISTINCT", "a row", "SELECT an event time, or a window of one, among the distinct columns")
 
     def state(self, made: Derived, program: Program) -> Sequence[OwnState]:
-        """The copies of each row."""
         return [OwnState(_copies(made), "copies", "how many copies of each row")]
 
     def steps(self, rounds: Rounds, made: Derived, *, whole: bool) -> None:
@@ -55,7 +54,6 @@ class Distinct(Operation):
         return list(made.schema.names)
 
     def describe(self, made: Derived, columns: Sequence[str], blocks: Sequence[str]) -> str:
-        """Which rows, each once."""
         if self.words:
             return f"{self.words}, each once: {blocks[0]}"
         return f"each row once: {', '.join(columns)} of {blocks[0]}"

@@ -41,12 +41,10 @@ class Enrichment(Operation):
 
     @property
     def text(self) -> str:
-        """What is computed."""
         answers = ", ".join(f"{name} {kind}" for name, kind in self.answers)
         return f"{self.function.text} of {', '.join(self.arguments)} gives {answers}"
 
     def state(self, made: Derived, program: Program) -> Sequence[OwnState]:
-        """The rows with their answers."""
         return [OwnState(self._answered(made))]
 
     def steps(self, rounds: Rounds, made: Derived, *, whole: bool) -> None:
@@ -83,7 +81,6 @@ class Enrichment(Operation):
         return labels.outputs(made.blocks) | answers
 
     def describe(self, made: Derived, columns: Sequence[str], blocks: Sequence[str]) -> str:
-        """The answers and the function."""
         return f"{blocks[0]} with {', '.join(name for name, _ in self.answers)} from {self.function.text}"
 
     def _answered(self, made: Derived) -> Arrangement:

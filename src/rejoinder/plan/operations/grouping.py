@@ -122,7 +122,6 @@ class Grouping(Operation):
         return super().lineage(made, block, name)
 
     def column_labels(self, made: Derived, labels: Labels) -> dict[str, str]:
-        """The keys, and the calls."""
         calls = {each.name: each.text for each in self.accumulators}
         return labels.outputs(made.blocks) | calls | {ROWS: "count(*)"}
 

@@ -39,7 +39,6 @@ class IntersectExcept(SetOperation):
 
     @property
     def text(self) -> str:
-        """Its clause."""
         return f"{self.keeps.upper()}{' ALL' if self.all else ''}"
 
     @property
@@ -76,7 +75,6 @@ class IntersectExcept(SetOperation):
         return list(made.schema.names)
 
     def describe(self, made: Derived, columns: Sequence[str], blocks: Sequence[str]) -> str:
-        """Its clause and its sides."""
         left, right = blocks
         return f"{self.text}: {left}, and {right}"
 

@@ -86,12 +86,12 @@ def add_keyed_step(
     by the same key and has its hash if `is_keyed`. `needed` is a second stream of the step: the rows of the input that
     are arranged instead of all of them.
     """
-    at = rounds.deliver(inputs, key)
+    delivered = rounds.deliver(inputs, key)
     change = rounds.stream(made.id)
-    rounds.add(at.round, step(at.stream, change))
+    rounds.add(delivered.round, step(delivered.stream, change))
     if needed is not None:
-        rounds.restrict(made.input, Fragment(at.round, needed, key.text, hashed=True))
+        rounds.restrict(made.input, Fragment(delivered.round, needed, key.text, hashed=True))
     rounds.arrange(inputs, check=False)
     partition = key.text if is_keyed else None
-    rounds.fragments[made.id] = [Fragment(at.round, change, partition, hashed=is_keyed)]
+    rounds.fragments[made.id] = [Fragment(delivered.round, change, partition, hashed=is_keyed)]
     rounds.arrange(made.id, check=False)

@@ -171,17 +171,16 @@ class IntersectExcept:
 
 @dataclass(frozen=True)
 class AtMostOne:
-    """Keep one row for each value of `keys`: the only row, or NULL in the other columns and TRUE in `many`.
-
-    The arrangement holds the input's rows by these columns. `whole`: the input is everything there is, not a change of
-    what the arrangement holds (in a hydration).
-    """
+    """Keep one row for each key: the only row of that key, or one with NULL in all other columns."""
 
     input: str
     output: str
     arrangement: Arrangement
+    """The input by key. NULL is a key."""
     keys: tuple[str, ...]
+    """The columns of the key."""
     many: str
+    """The output column that is TRUE for a key with several rows."""
     whole: bool = False
 
 
@@ -222,35 +221,33 @@ class Validity:
 
 @dataclass(frozen=True)
 class Session:
-    """Give each row the start of its session: a chain of times of its key, each at most `gap` after the one before.
-
-    The arrangement holds the output, so also the `start` of each row, by partition key (NULL is a key like any other),
-    ordered by the time. `whole`: the input is everything there is, not a change of what the arrangement holds (in a
-    hydration).
-    """
+    """Add the start of its session to each row: a chain of times, each at most `gap` after the one before."""
 
     input: str
     output: str
     arrangement: Arrangement
+    """The output by partition, ordered by time. NULL is a key."""
     start: str
+    """The output column with the start."""
     gap: int
+    """In the unit of the time."""
     whole: bool = False
 
 
 @dataclass(frozen=True)
 class Current:
-    """Keep the rows whose time the clock is in: from the column `start` until the column `end`.
-
-    `pending` holds when rows enter and leave; it is written only if the dataflow `keeps` it. `whole`: the input is
-    everything there is (in a hydration).
-    """
+    """Keep the rows that are current by the clock of the epochs."""
 
     input: str
     output: str
     pending: Arrangement
+    """The rows that will enter or leave, with the times at which they do."""
     start: str | None
+    """The input column from whose time on a row is current; None: from its arrival."""
     end: str | None
+    """The input column until whose time a row is current; None: until it is retracted."""
     keeps: bool
+    """Whether this dataflow writes `pending`."""
     whole: bool = False
 
 

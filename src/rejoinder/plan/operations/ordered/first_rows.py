@@ -36,12 +36,10 @@ class FirstRows(OrderedOperation):
 
     @property
     def text(self) -> str:
-        """What is computed."""
         calls = ", ".join(call.text for _, call in self.calls)
         return f"first {self.most} by {self.rank} of {calls}: {self.order.text}"
 
     def state(self, made: Derived, program: Program) -> Sequence[OwnState]:
-        """The rows in order."""
         return [OwnState(self._in_order(made), text="rows in order")]
 
     def steps(self, rounds: Rounds, made: Derived, *, whole: bool) -> None:
@@ -61,7 +59,6 @@ class FirstRows(OrderedOperation):
         add_keyed_step(rounds, made, inputs, state.key, step, needed=kept)
 
     def describe(self, made: Derived, columns: Sequence[str], blocks: Sequence[str]) -> str:
-        """The limit, the partition and the order."""
         labels = dict(zip(made.schema.names, columns, strict=True))
         calls = described_calls(self.calls, labels)
         limited = "row" if dict(self.calls)[self.rank].function == "count" else dict(self.calls)[self.rank].function

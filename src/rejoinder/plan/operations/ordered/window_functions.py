@@ -40,12 +40,10 @@ class WindowFunctions(OrderedOperation):
 
     @property
     def text(self) -> str:
-        """What is computed."""
         calls = ", ".join(call.text for _, call in self.calls)
         return f"{calls}: {self.order.text}"
 
     def state(self, made: Derived, program: Program) -> Sequence[OwnState]:
-        """The rows with their values, in order."""
         return [OwnState(self._in_order(made), text="rows with their values, in order")]
 
     def steps(self, rounds: Rounds, made: Derived, *, whole: bool) -> None:
@@ -61,7 +59,6 @@ class WindowFunctions(OrderedOperation):
         add_keyed_step(rounds, made, inputs, state.key, step)
 
     def describe(self, made: Derived, columns: Sequence[str], blocks: Sequence[str]) -> str:
-        """The functions, the partition and the order."""
         labels = dict(zip(made.schema.names, columns, strict=True))
         calls = described_calls(self.calls, labels)
         return f"{calls} over {blocks[0]}{self.order.describe(labels)}"

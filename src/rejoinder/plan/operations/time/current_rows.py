@@ -41,15 +41,12 @@ class CurrentRows(Operation):
 
     @property
     def text(self) -> str:
-        """What is computed."""
         return f"current {self.has_start} {self.has_end}"
 
     def state(self, made: Derived, program: Program) -> Sequence[OwnState]:
-        """When rows enter and leave."""
         return [OwnState(self.pending(made), text="rows that enter or leave by the clock")]
 
     def clock_events(self, made: Derived) -> Arrangement | None:
-        """The same."""
         return self.pending(made)
 
     def steps(self, rounds: Rounds, made: Derived, *, whole: bool) -> None:
@@ -65,7 +62,6 @@ class CurrentRows(Operation):
         add_keyed_step(rounds, made, rounds.collect_input(made), pending.key, step, is_keyed=False)
 
     def describe(self, made: Derived, columns: Sequence[str], blocks: Sequence[str]) -> str:
-        """The times that the clock is compared with."""
         texts = [e.text for _, e in made.blocks[0].outputs[len(made.schema) :]]
         words = [f"from {texts[0]}"] if self.has_start else []
         words += [f"until {texts[-1]}"] if self.has_end else []

@@ -31,11 +31,9 @@ class Last(Operation):
 
     @property
     def text(self) -> str:
-        """What is computed."""
         return f"last by {', '.join(self.key)}" + (f" in the order of {self.order}" if self.order else "")
 
     def state(self, made: Derived, program: Program) -> Sequence[OwnState]:
-        """The last rows themselves."""
         return [OwnState(self._rows(made))]
 
     def steps(self, rounds: Rounds, made: Derived, *, whole: bool) -> None:
@@ -48,7 +46,6 @@ class Last(Operation):
         add_keyed_step(rounds, made, rounds.collect_input(made), rows.key, step)
 
     def describe(self, made: Derived, columns: Sequence[str], blocks: Sequence[str]) -> str:
-        """The key and the order."""
         labels = dict(zip(made.schema.names, columns, strict=True))
         keys = ", ".join(labels[name] for name in self.key)
         order = f" in the order of {labels[self.order]}" if self.order else ""

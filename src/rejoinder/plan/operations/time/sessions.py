@@ -51,11 +51,9 @@ class Sessions(Operation):
 
     @property
     def text(self) -> str:
-        """What is computed."""
         return f"session of {self.time} within {self.gap} by {', '.join(self.partition)}"
 
     def state(self, made: Derived, program: Program) -> Sequence[OwnState]:
-        """The rows with their starts."""
         return [OwnState(self._by_time(made))]
 
     def steps(self, rounds: Rounds, made: Derived, *, whole: bool) -> None:
@@ -76,7 +74,6 @@ class Sessions(Operation):
         return name in (self.time, self._start(made)) or super().is_never_null(frontiers, made, name)
 
     def expiry_columns(self, made: Derived) -> Sequence[str]:
-        """The time."""
         return (self.time,)
 
     def expiry(self, frontiers: Frontiers, made: Derived, names: Sequence[str]) -> list[dict[str, Formula]]:
@@ -96,7 +93,6 @@ class Sessions(Operation):
         return found | {self._start(made): f"session of {found.get(self.time, self.time)}.start"}
 
     def describe(self, made: Derived, columns: Sequence[str], blocks: Sequence[str]) -> str:
-        """The partition, the time and the gap."""
         labels = dict(zip(made.schema.names, columns, strict=True))
         by = ", ".join(labels[name] for name in self.partition)
         return f"{blocks[0]} in sessions of {labels[self.time]}{f' by {by}' if by else ''}"

@@ -40,16 +40,13 @@ class Versions(Operation):
 
     @property
     def text(self) -> str:
-        """What is computed."""
         return f"validity of {self.columns.time} by {', '.join(self.columns.partition)}"
 
     @property
     def versions(self) -> VersionColumns | None:
-        """Its columns."""
         return self.columns
 
     def state(self, made: Derived, program: Program) -> Sequence[OwnState]:
-        """The relation whose rows get an end."""
         return [OwnState(self._by_time(made))]
 
     def steps(self, rounds: Rounds, made: Derived, *, whole: bool) -> None:
@@ -72,12 +69,10 @@ class Versions(Operation):
         return super().lineage(made, block, self.columns.time if name == self.columns.end else name)
 
     def column_labels(self, made: Derived, labels: Labels) -> dict[str, str]:
-        """Those of the relation."""
         (only,) = made.blocks[0].inputs
         return {name: labels.column(only.relation, name) for _, name in only.columns}
 
     def describe(self, made: Derived, columns: Sequence[str], blocks: Sequence[str]) -> str:
-        """The partition and the time."""
         labels = dict(zip(made.schema.names, columns, strict=True))
         by = ", ".join(labels[name] for name in self.columns.partition)
         start = labels[self.columns.time]

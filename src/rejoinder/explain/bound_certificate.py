@@ -68,7 +68,7 @@ class Certificate:
 
     def never(self) -> list[str]:
         """Return warnings about conditions of the view's joins that no pair of times can satisfy together."""
-        program, found = self.plan.program, dict[str, None]()
+        program, contradictions = self.plan.program, dict[str, None]()
         derived = [name for name in program.derived if self.view in program.readers(name)]
         for block in (program.views[self.view], *(b for name in derived for b in program.derived[name].blocks)):
             predicates = [p for p in (*block.predicates, *(p for each in block.inputs for p in each.on)) if p.bounds]
@@ -77,8 +77,8 @@ class Certificate:
                 if slack + slacks.get((earlier, later), -slack) < 0 and later < earlier:
                     both = {later, earlier}
                     bounding = [p for p in predicates if any(_columns(bound) == both for bound in p.bounds)]
-                    found[self.labels.conditions([p.expression for p in bounding], block)] = None
-        return [f"no pair can satisfy {text}; check the sign of the interval" for text in found]
+                    contradictions[self.labels.conditions([p.expression for p in bounding], block)] = None
+        return [f"no pair can satisfy {text}; check the sign of the interval" for text in contradictions]
 
     def lines(self, arrangement: Arrangement) -> list[str]:
         """Return the certificate of an arrangement."""
@@ -114,7 +114,7 @@ class Certificate:
         if made is not None and text is not None:
             columns = [self.labels.column(made.id, limit.column).removesuffix(".start") for limit in retention.bounds]
             return f"{text.clause} {', '.join(dict.fromkeys(columns))}"
-        found: dict[str, None] = {}
+        clauses: dict[str, None] = {}
         by = {limit.column for limit in retention.bounds}
         for block, at in self._uses(arrangement):
             ids = [i for i, name in block.inputs[at].columns if name in by]
@@ -122,8 +122,8 @@ class Certificate:
             bounding = [p for p in predicates if any(b.later.columns[0] in ids for b in p.bounds)]
             bounding = bounding or [p for p in predicates if p.bounds]
             conditions = self.labels.conditions([p.expression for p in bounding if not p.null_safe], block)
-            found |= {conditions: None} if conditions else {}
-        return "; ".join(found)
+            clauses |= {conditions: None} if conditions else {}
+        return "; ".join(clauses)
 
     def _made(self, arrangement: Arrangement) -> Derived | None:
         """Return the derived relation whose own state an arrangement is; None if it has only looked-up rows."""

@@ -14,10 +14,7 @@ Origin = tuple[str, str]
 def origins(expression: Expression, block: Block, derived: Mapping[RelationId, Derived]) -> set[Origin]:
     """The (source, column) pairs that an expression over a block's inputs is made from."""
     owner = {i: (each.relation, name) for each in block.inputs for i, name in each.columns}
-    found: set[Origin] = set()
-    for i in expression.columns:
-        found |= origins_of(*owner[i], derived)
-    return found
+    return {origin for i in expression.columns for origin in origins_of(*owner[i], derived)}
 
 
 def origins_of(relation: RelationId, name: str, derived: Mapping[RelationId, Derived]) -> set[Origin]:
@@ -25,31 +22,32 @@ def origins_of(relation: RelationId, name: str, derived: Mapping[RelationId, Der
     made = derived.get(relation)
     if made is None:
         return {(source_of(relation), name)}
-    found: set[Origin] = set()
-    for block in made.blocks:
-        for expression in made.operation.lineage(made, block, name):
-            found |= origins(expression, block, derived)
-    return found
+    return {
+        origin
+        for block in made.blocks
+        for expression in made.operation.lineage(made, block, name)
+        for origin in origins(expression, block, derived)
+    }
 
 
 def versions_of(block: Block, derived: Mapping[RelationId, Derived]) -> set[Origin]:
     """The times of the versions that a block reads, through derived relations too."""
-    found: set[Origin] = set()
+    times: set[Origin] = set()
     for made in (derived[each.relation] for each in block.inputs if each.relation in derived):
         if made.operation.versions is not None:
-            found |= origins_of(made.id, made.operation.versions.time, derived)
+            times |= origins_of(made.id, made.operation.versions.time, derived)
         for inner in made.blocks:
-            found |= versions_of(inner, derived)
-    return found
+            times |= versions_of(inner, derived)
+    return times
 
 
 def sources_of(block: Block, derived: Mapping[RelationId, Derived]) -> set[str]:
     """All sources that a block reads, through derived relations too."""
-    found: set[str] = set()
+    sources: set[str] = set()
     for each in block.inputs:
         made = derived.get(each.relation)
         if made is None:
-            found.add(source_of(each.relation))
+            sources.add(source_of(each.relation))
         else:
-            found |= {name for inner in made.blocks for name in sources_of(inner, derived)}
-    return found
+            sources |= {name for inner in made.blocks for name in sources_of(inner, derived)}
+    return sources

@@ -19,14 +19,14 @@ def is_null_on_padding(expression: Expression, each: Input) -> bool:
     """
     if expression.is_column:
         return True
-    found = _on_padding(expression, each)
-    return found is not None and not found.is_valid
+    value = _on_padding(expression, each)
+    return value is not None and not value.is_valid
 
 
 def is_true_on_padding(expression: Expression, each: Input) -> bool:
     """Return whether a condition over one input may be true on its padding: `y > 1` is not, `y IS NULL` is."""
-    found = _on_padding(expression, each)
-    return found is None or found.as_py() is True
+    value = _on_padding(expression, each)
+    return value is None or value.as_py() is True
 
 
 def _on_padding(expression: Expression, each: Input) -> pa.Scalar | None:

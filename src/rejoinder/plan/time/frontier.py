@@ -89,10 +89,10 @@ class Frontiers:
                 return None
             if _is_padding(outputs[name]):  # NULL is below no frontier
                 continue
-            found = self.of_output(made.id, block, outputs[name])
-            if found is None:
+            frontier = self.of_output(made.id, block, outputs[name])
+            if frontier is None:
                 return None
-            formulas.append(found)
+            formulas.append(frontier)
         if len(formulas) < len(made.blocks):
             return least(formulas) if formulas else None
         return self.merged(made, formulas) if made.operation.skips_idle_blocks else least(formulas)
@@ -158,10 +158,10 @@ class Frontiers:
     ) -> Mapping[tuple[str, int], Sequence[tuple[str, Steps]]]:
         """Return the bounds in rows of a block, by the later column and the input of the earlier column."""
         if (id(block), there) not in self._below:
-            found: dict[tuple[str, int], list[tuple[str, Steps]]] = {}
+            bounds: dict[tuple[str, int], list[tuple[str, Steps]]] = {}
             for (later, earlier), steps in self.bounds(block, there).items():
-                found.setdefault((later, input_of(earlier)), []).append((earlier, steps))
-            self._below[id(block), there] = found
+                bounds.setdefault((later, input_of(earlier)), []).append((earlier, steps))
+            self._below[id(block), there] = bounds
         return self._below[id(block), there]
 
     def bounds(self, block: Block, inputs: Iterable[int]) -> Distances:
@@ -198,7 +198,7 @@ class Frontiers:
         """Return how far apart two columns of a row can be if neither is NULL: the loosest bound over its blocks."""
         if made.operation.changes_at_any_time or not made.blocks:
             return {}
-        found: list[Distances] = []
+        distances: list[Distances] = []
         padded: list[set[str]] = []
         for block in made.blocks:
             names: dict[str, list[str]] = {}
@@ -208,16 +208,16 @@ class Frontiers:
             pairs = (
                 (a, b, steps)
                 for both in product({input_of(i) for i in names}, repeat=2)
-                for (one, two), steps in self.bounds(block, both).items()
-                if (input_of(one), input_of(two)) == both
-                for a in names.get(one, ())
-                for b in names.get(two, ())
+                for (later, earlier), steps in self.bounds(block, both).items()
+                if (input_of(later), input_of(earlier)) == both
+                for a in names.get(later, ())
+                for b in names.get(earlier, ())
             )
-            found.append({(a, b): steps for a, b, steps in pairs})
+            distances.append({(a, b): steps for a, b, steps in pairs})
             padded.append({name for name, expression in block.outputs if _is_padding(expression)})
         result: Distances = {}
-        for pair in {pair for each in found for pair in each}:
-            held = [each.get(pair) for each, names in zip(found, padded, strict=True) if not names & set(pair)]
+        for pair in {pair for each in distances for pair in each}:
+            held = [each.get(pair) for each, names in zip(distances, padded, strict=True) if not names & set(pair)]
             loosest: Steps | None = held[0]
             for steps in held[1:]:
                 loosest = None if steps is None or loosest is None else looser(loosest, steps)
@@ -238,12 +238,12 @@ class Frontiers:
         if any(_is_on_pairs(p, names.keys()) for p in each.on):
             if not self._reads_times(each.relation):
                 return [{}]
-            found: dict[str, list[Formula]] = {}
+            lifted: dict[str, list[Formula]] = {}
             for (later, earlier), steps in self.bounds(block, (at,)).items():
                 met = self.limit(block, at, earlier) if later in names and earlier in others else None
                 if met is not None:
-                    found.setdefault(names[later], []).append(lift(met, steps))
-            return [{name: greatest(formulas) for name, formulas in found.items()}]
+                    lifted.setdefault(names[later], []).append(lift(met, steps))
+            return [{name: greatest(formulas) for name, formulas in lifted.items()}]
         rising = [r for p in each.on if p.equality is not None and (r := p.equality[1].monotone) is not None]
         least_of = {names[r.column]: (*r.steps, *back) for r in rising if (back := r.least()) is not None}
         return [
@@ -302,19 +302,19 @@ class Frontiers:
         made = self.derived.get(relation)
         if made is None or made.operation.changes_at_any_time or made.operation.combines_rows:
             return []
-        found: dict[str, None] = {}
+        chosen: dict[str, None] = {}
         for block in made.blocks:
             outputs = dict(block.outputs)
             known = [name for name in names if name in outputs and self._is_known_output(block, outputs[name])]
             if not known:
                 return []
-            found[next((name for name in known if name in found), known[0])] = None
-        return list(found)
+            chosen[next((name for name in known if name in chosen), known[0])] = None
+        return list(chosen)
 
     def is_known_input(self, made: Derived, name: str) -> bool:
         """Return whether a column of the input of a derived relation is never NULL."""
-        found = [(block, dict(block.outputs).get(name)) for block in made.blocks]
-        return all(e is not None and self._is_known_output(block, e) for block, e in found)
+        outputs = [(block, dict(block.outputs).get(name)) for block in made.blocks]
+        return all(e is not None and self._is_known_output(block, e) for block, e in outputs)
 
     def _is_known_output(self, block: Block, expression: Expression) -> bool:
         if expression.monotone is None:
@@ -335,9 +335,9 @@ class Frontiers:
         """Yield the columns that conditions compare in rows in which these inputs have a row: they are not NULL."""
         for p in _conditions(block, there):
             for bound in p.bounds:
-                for one, two in permutations((bound.later.columns[0], bound.earlier.columns[0])):
-                    if not p.null_safe or self._is_known_column(block, two):
-                        yield one
+                for name, other in permutations((bound.later.columns[0], bound.earlier.columns[0])):
+                    if not p.null_safe or self._is_known_column(block, other):
+                        yield name
 
     def _is_known_column(self, block: Block, i: str) -> bool:
         each = block.inputs[input_of(i)]
@@ -346,12 +346,12 @@ class Frontiers:
 
 def _with_compared(block: Block, inputs: Iterable[int]) -> frozenset[int]:
     """Return inputs, and those whose times are compared where these have a row."""
-    found, added = set(inputs), _compared(block.predicates)
-    added |= found
+    reached, added = set(inputs), _compared(block.predicates)
+    added |= reached
     while added:
-        found |= added
-        added = {other for at in added for other in _compared(block.inputs[at].on)} - found
-    return frozenset(found)
+        reached |= added
+        added = {other for at in added for other in _compared(block.inputs[at].on)} - reached
+    return frozenset(reached)
 
 
 def _compared(predicates: Iterable[Predicate]) -> set[int]:

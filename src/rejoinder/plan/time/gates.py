@@ -85,9 +85,9 @@ def _limit(
             detail=", ".join(f"{name}.{c}: {sources[name].schema.field(c).type}" for name, c in needed),
             hint="use an emit time of the type of the event-time column",
         )
-    found = _WatermarkLimit(Frontiers(sources, derived), emit_time.type).of_block(block, set(emit_time.columns))
-    assert found is not None, "there is at least the watermark of the emit time"
-    return found
+    limit = _WatermarkLimit(Frontiers(sources, derived), emit_time.type).of_block(block, set(emit_time.columns))
+    assert limit is not None, "there is at least the watermark of the emit time"
+    return limit
 
 
 def _refuse_padded(view: str, block: Block, derived: Mapping[RelationId, Derived], emit_time: Expression) -> None:
@@ -119,7 +119,7 @@ def _paddings(
             read = {i: {c for e in expressions for c in e.columns} for i, expressions in made_of.items()}
             if made.operation.pads:
                 yield {i for i, columns in read.items() if not columns}
-            for padded in (found for inner in block.inputs for found in _paddings(inner, derived, block.predicates)):
+            for padded in (ids for inner in block.inputs for ids in _paddings(inner, derived, block.predicates)):
                 yield {i for i, columns in read.items() if columns and columns <= padded}
 
 
@@ -137,12 +137,12 @@ class _WatermarkLimit:
 
     def of_block(self, block: Block, columns: set[str]) -> Formula | None:
         """Return the limit of a block; the emit time is computed from `columns`. None if it has no watermark."""
-        compared, found = self._compared(block, columns), []
+        compared, limits = self._compared(block, columns), []
         for each in block.inputs:
             own = {name for i, name in each.columns if i in columns}
             others = {name for i, name in each.columns if i in compared and self._is_timed(each, name)}
-            found.append(self.of_relation(each.relation, own or others))
-        known = [limit for limit in found if limit is not None]
+            limits.append(self.of_relation(each.relation, own or others))
+        known = [limit for limit in limits if limit is not None]
         return least(known) if known else None
 
     def of_relation(self, relation: RelationId, names: set[str]) -> Formula | None:
@@ -153,12 +153,12 @@ class _WatermarkLimit:
             timed = [] if source is None else [c for c in source.watermarks if self._fits(source.schema.field(c).type)]
             timed = [column for column in timed if column in names] or timed
             return least([Watermark(source.name, column) for column in timed]) if source and timed else None
-        found = []
+        limits = []
         for block in made.blocks:
             made_of = (expression for name in names for expression in made.operation.lineage(made, block, name))
-            found.append(self.of_block(block, {i for expression in made_of for i in expression.columns}))
-        known = [limit for limit in found if limit is not None]
-        if len(known) > 1 and len(known) == len(found) and self._recognises_late(made, names):
+            limits.append(self.of_block(block, {i for expression in made_of for i in expression.columns}))
+        known = [limit for limit in limits if limit is not None]
+        if len(known) > 1 and len(known) == len(limits) and self._recognises_late(made, names):
             return self.frontiers.merged(made, known, str(made.id))
         return least(known) if known else None
 
@@ -171,8 +171,8 @@ class _WatermarkLimit:
 
     def _is_timed(self, each: Input, name: str) -> bool:
         """Return whether a column of an input is computed from event times only."""
-        sources, found = self.frontiers.sources, origins_of(each.relation, name, self.frontiers.derived)
-        return all(source in sources and column in sources[source].watermarks for source, column in found)
+        sources, columns = self.frontiers.sources, origins_of(each.relation, name, self.frontiers.derived)
+        return all(source in sources and column in sources[source].watermarks for source, column in columns)
 
     def _recognises_late(self, made: Derived, names: set[str]) -> bool:
         """Return whether late changes of a union can be recognised by its columns."""

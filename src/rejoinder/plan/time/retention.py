@@ -50,9 +50,9 @@ class Retentions:
 
     def for_lookup(self, block: Block, start: int, at: int) -> Uses:
         """Return the bounds of rows of input `at` that changes of input `start` look up."""
-        found = [(i, name, self.frontiers.limit(block, start, i)) for i, name in block.inputs[at].columns]
+        limits = [(i, name, self.frontiers.limit(block, start, i)) for i, name in block.inputs[at].columns]
         both, has_time = (start, at), self.frontiers.has_time
-        return [tuple(RetentionBound(name, below, not has_time(block, both, i)) for i, name, below in found if below)]
+        return [tuple(RetentionBound(name, below, not has_time(block, both, i)) for i, name, below in limits if below)]
 
     def for_key(self, block: Block, at: int) -> Uses:
         """Return the bounds of rows of input `at` whose keys its own changes test."""
@@ -64,9 +64,9 @@ class Retentions:
 
     def for_relation(self, relation: RelationId, names: list[str]) -> Uses:
         """Return the bounds of a relation that is kept as long as it can change."""
-        found = {name: self.frontiers.of(relation, name) for name in names}
-        known = self.frontiers.is_known
-        return [tuple(RetentionBound(name, below, not known(relation, name)) for name, below in found.items() if below)]
+        limits = {name: self.frontiers.of(relation, name) for name in names}
+        is_known = self.frontiers.is_known
+        return [tuple(RetentionBound(n, below, not is_known(relation, n)) for n, below in limits.items() if below)]
 
     def for_input(self, derived: Derived) -> Uses:
         """Return the bounds of the state of a derived relation's operation."""
@@ -103,13 +103,13 @@ class Retentions:
 
 def _finest(derived: Derived, names: Sequence[str]) -> list[str]:
     """Of columns that are monotone in the same one, such as both ends of a window, return the most precise."""
-    found: dict[tuple[str | None, ...], list[tuple[float, str]]] = {}
+    widths: dict[tuple[str | None, ...], list[tuple[float, str]]] = {}
     for name in names:
         made = [dict(block.outputs)[name].monotone for block in derived.blocks]
         spans = [None if rising is None else rising.span for rising in made]
         width = max(math.inf if span is None else span[1] - span[0] for span in spans)
-        found.setdefault(tuple(None if rising is None else rising.column for rising in made), []).append((width, name))
-    return [min(same, key=lambda each: each[0])[1] for same in found.values()]
+        widths.setdefault(tuple(None if rising is None else rising.column for rising in made), []).append((width, name))
+    return [min(same, key=lambda each: each[0])[1] for same in widths.values()]
 
 
 def _together(uses: Sequence[Bounds]) -> tuple[Bounds, ...]:
@@ -121,12 +121,12 @@ def _together(uses: Sequence[Bounds]) -> tuple[Bounds, ...]:
     for limits in uses:
         if len(limits) == 1:
             alone.setdefault(limits[0].column, []).append(limits[0])
-    found: list[Bounds] = [
+    combined: list[Bounds] = [
         (RetentionBound(name, least([limit.below for limit in limits]), any(limit.keeps_nulls for limit in limits)),)
         for name, limits in alone.items()
     ]
-    found += dict.fromkeys(limits for limits in uses if len(limits) > 1)
-    return tuple(limits for limits in found if not any(set(other) < set(limits) for other in found))
+    combined += dict.fromkeys(limits for limits in uses if len(limits) > 1)
+    return tuple(limits for limits in combined if not any(set(other) < set(limits) for other in combined))
 
 
 def is_timed(normal: Normalized, sources: Mapping[str, Source], relations: Mapping[RelationId, Derived]) -> bool:

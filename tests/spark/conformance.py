@@ -58,6 +58,7 @@ def batch_session(spark: SparkSession) -> SparkSession:
     """A session of its own on a JVM, with the tables `awkward` and `random_values`."""
     session = spark.newSession()
     session.conf.set("spark.sql.session.timeZone", "UTC")
+    session.conf.set("spark.sql.timeType.enabled", "true")
     # Shared between expressions, a part could fail for all that use it.
     session.conf.set("spark.sql.subexpressionElimination.enabled", "false")
     logging.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL)

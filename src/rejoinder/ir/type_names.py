@@ -21,6 +21,10 @@ _NAMES: dict[pa.DataType, str] = {
     pa.timestamp("us", tz="UTC"): "timestamp",
     pa.timestamp("us"): "timestamp_ntz",
     pa.null(): "void",
+    pa.time64("us"): "time(6)",
+    pa.duration("us"): "interval day to second",
+    pa.duration("s"): "interval year to month",  # of months, within expressions
+    pa.month_day_nano_interval(): "interval",
 }
 
 

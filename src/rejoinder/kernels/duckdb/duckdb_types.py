@@ -20,6 +20,11 @@ _NAMES: dict[pa.DataType, str] = {
     # The evaluator hands over both timestamps without a zone: the session's zone is UTC.
     pa.timestamp("us", tz="UTC"): "TIMESTAMP",
     pa.timestamp("us"): "TIMESTAMP",
+    pa.time64("us"): "TIME",
+    # Intervals are counted: microseconds, months, or all three.
+    pa.duration("us"): "BIGINT",
+    pa.duration("s"): "INTEGER",
+    pa.month_day_nano_interval(): "STRUCT(months INTEGER, days INTEGER, micros BIGINT)",
 }
 
 

@@ -18,6 +18,8 @@ def bare(kind: pa.DataType) -> pa.DataType:
     """The type without zones; the same object if it has none."""
     if pa.types.is_timestamp(kind):
         return kind if kind.tz is None else pa.timestamp(kind.unit)
+    if pa.types.is_duration(kind):
+        return pa.int64()
     if pa.types.is_list(kind):
         item = bare(kind.value_type)
         return kind if item is kind.value_type else pa.list_(kind.value_field.with_type(item))

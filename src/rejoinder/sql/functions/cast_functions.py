@@ -18,7 +18,7 @@ def compile_cast(compiler: Compiler, node: exp.Expr) -> Term:
     kind, is_try = spark_types.arrow_type(node.args["to"]), bool(node.args.get("safe"))
     term = compiler.compile(node.this)
     if isinstance(node.this, exp.Literal):
-        if node.this.is_string and spark_types.is_datetime(kind) and not is_try:
+        if node.this.is_string and (spark_types.is_datetime(kind) or kind == spark_types.TIME) and not is_try:
             return read_literal(node.this.this, kind, node)
         # sqlglot reads `1L` as `1::BIGINT`; CAST(1 AS BIGINT) has more arguments.
         if spark_types.is_numeric(kind) and "format" not in node.args:

@@ -107,23 +107,24 @@ def _is_not_null(compiler: Compiler, node: exp.Expr) -> Term:
 def compile_raise(compiler: Compiler, node: exp.Expr) -> Term:
     """Compile RAISE_ERROR: where it is evaluated, the row fails. It takes the type of what stands beside it."""
     (message,) = arguments(node, 1)
-    return call("raise_error", spark_types.NULL, options=(_message(compiler, message),), can_fail=True)
+    text, terms = _message(compiler, message)
+    return call("raise_error", spark_types.NULL, *terms, options=(text,), evaluation="all", can_fail=True)
 
 
 def compile_assert(compiler: Compiler, node: exp.Expr) -> Term:
     """Compile ASSERT_TRUE: NULL, and the row fails where the condition is not TRUE."""
     condition, *message = arguments(node, 1, 2)
-    text = _message(compiler, message[0]) if message else f"'{text_of(condition)}' is not true!"
+    text, terms = _message(compiler, message[0]) if message else (f"'{text_of(condition)}' is not true!", ())
     tested = truth(compiler.compile(condition), node)
-    return call("assert_true", spark_types.NULL, tested, options=(text,), evaluation="all", can_fail=True)
+    return call("assert_true", spark_types.NULL, tested, *terms, options=(text,), evaluation="all", can_fail=True)
 
 
-def _message(compiler: Compiler, node: exp.Expr) -> str:
-    """A literal message; of another one its expression: a failure names the row, which has the values."""
+def _message(compiler: Compiler, node: exp.Expr) -> tuple[str, Sequence[Term]]:
+    """A literal message; of another one its text and its term: a failure names the row, which has the values."""
     term = compiler.compile(node)
     if term.type != spark_types.STRING:
         raise mismatch(node, f"a message is a text, not {spark_types.spark_name(term.type)}")
-    return str(term.value) if term.literal else text_of(node)
+    return (str(term.value), ()) if term.literal else (text_of(node), (term,))
 
 
 FUNCTIONS = (

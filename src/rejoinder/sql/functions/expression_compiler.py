@@ -25,8 +25,8 @@ from rejoinder.sql.functions.refusals import unsupported
 from rejoinder.sql.functions.time import windowing_functions, windows
 from rejoinder.sql.functions.user_calls import compile_user_call, user_function
 from rejoinder.sql.parse.clauses import text_of
-from rejoinder.sql.types import literals
-from rejoinder.sql.types.terms import Compiler, Term
+from rejoinder.sql.types import literals, spark_types
+from rejoinder.sql.types.terms import Compiler, Term, refuse
 
 
 class Scope(Protocol):
@@ -39,7 +39,14 @@ class Scope(Protocol):
 
 def compile_expression(node: exp.Expr, scope: Scope) -> Expression:
     """Compile an expression over the columns of a scope. Raises a `PlanningError`; no row is touched."""
-    return _expression(_Compiler(scope).compile(node), node)
+    term = _Compiler(scope).compile(node)
+    if term.type in (spark_types.YEAR_MONTH, spark_types.CALENDAR):
+        raise refuse(
+            node,
+            f"{spark_types.spark_name(term.type)} is not the type of a column",
+            "add it to a time, CAST it to STRING, or use make_dt_interval",
+        )
+    return _expression(term, node)
 
 
 def _expression(term: Term, node: exp.Expr) -> Expression:

@@ -34,8 +34,10 @@ from rejoinder.sql.functions.text import (
 from rejoinder.sql.functions.time import (
     calendar_functions,
     datetime_patterns,
+    interval_functions,
     time_buckets,
     time_functions,
+    time_of_day,
     windowing_functions,
 )
 
@@ -66,6 +68,8 @@ FAMILIES: dict[str, tuple[ScalarFunction, ...]] = {
         *calendar_functions.FUNCTIONS,
         *datetime_patterns.FUNCTIONS,
         *time_buckets.FUNCTIONS,
+        *time_of_day.FUNCTIONS,
+        *interval_functions.FUNCTIONS,
     ),
     "Windows of time": windowing_functions.FUNCTIONS,
     "Arrays, maps and structs": (*nested_functions.FUNCTIONS, *array_functions.FUNCTIONS, *map_functions.FUNCTIONS),

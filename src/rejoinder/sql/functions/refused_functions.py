@@ -123,21 +123,6 @@ REFUSED = (
         "convert it to JSON or columns before the rows come",
     ),
     RefusedFunctions(
-        _names(
-            """
-            make_time time_diff time_from_micros time_from_millis time_from_seconds time_to_micros time_to_millis
-            time_to_seconds time_trunc to_time try_to_time
-            """
-        ),
-        f"{_TYPE} as TIME",
-        "use a TIMESTAMP, or a number of seconds",
-    ),
-    RefusedFunctions(
-        _names("make_dt_interval make_interval make_ym_interval try_make_interval"),
-        f"{_TYPE} as INTERVAL",
-        "timestampadd(UNIT, n, time), or a literal interval",
-    ),
-    RefusedFunctions(
         _names("java_method reflect try_reflect"),
         "it calls Java, and views run without a JVM",
         "write a function (ENRICH)",

@@ -34,7 +34,6 @@ _TYPES: dict[str, str] = {
     **dict.fromkeys(("UUID", "JSON", "JSONB", "ENUM", "XML"), "write STRING"),
     "BYTES": "write BINARY",
     "NUMBER": "write DECIMAL(p, s), BIGINT or DOUBLE",
-    "TIME": "write STRING, or a TIMESTAMP",
     "INTERVAL": "write BIGINT, in a unit of your choice",
 }
 

@@ -10,7 +10,7 @@ from sqlglot import exp
 from rejoinder import errors
 from rejoinder.ir.expressions import nodes
 from rejoinder.sql.types import spark_types
-from rejoinder.sql.types.datetime_literals import parse_date, parse_timestamp
+from rejoinder.sql.types.datetime_literals import parse_date, parse_time, parse_timestamp
 from rejoinder.sql.types.literals import constant
 from rejoinder.sql.types.nested_casts import cast_nested, is_nested_cast
 from rejoinder.sql.types.terms import Term, mismatch, refuse
@@ -27,8 +27,12 @@ def coerce(term: Term, kind: pa.DataType, node: exp.Expr) -> Term:
 
 def read_literal(text: str, kind: pa.DataType, node: exp.Expr) -> Term:
     """Read the text of a date or timestamp literal. Raises `InvalidSql` where Spark fails."""
-    is_date = kind == spark_types.DATE
-    value = parse_date(text) if is_date else parse_timestamp(text, zoned=kind == spark_types.TIMESTAMP)
+    if kind == spark_types.TIME:
+        value: object = parse_time(text)
+    elif kind == spark_types.DATE:
+        value = parse_date(text)
+    else:
+        value = parse_timestamp(text, zoned=kind == spark_types.TIMESTAMP)
     if value is None:
         raise errors.InvalidSql(
             f"'{text}' is not a {spark_types.spark_name(kind)} that can be read",
@@ -81,8 +85,12 @@ def _check(source: pa.DataType, kind: pa.DataType, node: exp.Expr, *, is_try: bo
 
 
 def _is_supported(source: pa.DataType, kind: pa.DataType) -> bool:
+    if spark_types.is_interval(source):
+        return bool(kind == spark_types.STRING)
     if spark_types.STRING in (source, kind):
         other = source if kind == spark_types.STRING else kind
+        if other == spark_types.TIME:
+            return True
         is_binary = other == spark_types.BINARY and source == spark_types.STRING
         return is_binary or other == spark_types.BOOLEAN or _is_number_or_time(other)
     if spark_types.BOOLEAN in (source, kind):

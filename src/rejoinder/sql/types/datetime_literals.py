@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from datetime import date, datetime, timedelta
+from datetime import date, datetime, time, timedelta
 
-from rejoinder.kernels.duckdb.functions.parts.datetime_text import DATE, DAY, MOMENT
+from rejoinder.kernels.duckdb.functions.parts.datetime_text import DATE, DAY, MOMENT, TIME
 
 
 def parse_date(text: str) -> date | None:
@@ -41,6 +41,23 @@ def parse_timestamp(text: str, *, zoned: bool) -> datetime | None:
         return moment - _offset(zone) if zoned and zone else moment
     except (ValueError, OverflowError):
         return None
+
+
+def parse_time(text: str) -> time | None:
+    """Read the literal of a time of day, or return None.
+
+    >>> parse_time("1:02:03.5 pm")
+    datetime.time(13, 2, 3, 500000)
+    """
+    match = re.match(TIME, text)
+    if match is None:
+        return None
+    fraction, half = (match.group(4) or "").ljust(6, "0")[:6], (match.group(5) or "").lower()
+    hour, minute, second = (int(part or 0) for part in match.groups()[:3])
+    if half and not 1 <= hour <= 12:
+        return None
+    hour = hour % 12 + 12 * (half == "p") if half else hour
+    return time(hour, minute, second, int(fraction)) if hour < 24 else None
 
 
 def _offset(zone: str) -> timedelta:

@@ -1,7 +1,8 @@
 """Spark's types, as text and as Arrow types, and Spark's rules for bringing two of them together.
 
 Every type that a relation can hold is one of `BOOLEAN TINYINT SMALLINT INT BIGINT FLOAT DOUBLE DECIMAL STRING BINARY
-DATE TIMESTAMP TIMESTAMP_NTZ ARRAY MAP STRUCT`; anything else is refused by its name. The rules are those of ANSI mode.
+DATE TIME TIMESTAMP TIMESTAMP_NTZ ARRAY MAP STRUCT` and `INTERVAL DAY TO SECOND`; anything else is refused by its name.
+The rules are those of ANSI mode.
 """
 
 from __future__ import annotations
@@ -29,6 +30,12 @@ DATE = pa.date32()
 TIMESTAMP = pa.timestamp("us", tz="UTC")
 TIMESTAMP_NTZ = pa.timestamp("us")
 NULL = pa.null()
+TIME = pa.time64("us")
+DAY_TIME = pa.duration("us")
+YEAR_MONTH = pa.duration("s")
+"""Months. Arrow has no such type, so it stands for it within expressions, and no column can be of it."""
+CALENDAR = pa.month_day_nano_interval()
+"""Months, days and microseconds, within expressions only."""
 
 MAX_PRECISION = 38
 
@@ -81,6 +88,10 @@ def arrow_type(node: exp.DataType) -> pa.DataType:
     kind = node.this
     if kind in _PARSED:
         return _PARSED[kind]
+    if kind == exp.DType.TIME and all(part.name == "6" for part in node.expressions):
+        return TIME
+    if isinstance(kind, exp.Interval) and _is_day_time(kind):
+        return DAY_TIME
     if kind == exp.DType.DECIMAL:
         return _parse_decimal(node)
     children = node.expressions
@@ -94,9 +105,16 @@ def arrow_type(node: exp.DataType) -> pa.DataType:
     raise errors.Unsupported(
         f"the type `{kind.value if is_plain else node.sql(dialect='spark')}` is not supported",
         hint=foreign_type(str(kind.value if isinstance(kind, exp.DType) else kind))
-        or "use boolean, tinyint, smallint, int, bigint, float, double, decimal, string, binary, date, timestamp, "
-        "timestamp_ntz, array, map or struct",
+        or "use boolean, tinyint, smallint, int, bigint, float, double, decimal, string, binary, date, time, "
+        "timestamp, timestamp_ntz, interval day to second, array, map or struct",
     )
+
+
+def _is_day_time(node: exp.Interval) -> bool:
+    unit = node.args.get("unit")
+    if not isinstance(unit, exp.IntervalSpan):
+        return False
+    return (unit.this.name.upper(), unit.expression.name.upper()) == ("DAY", "SECOND")
 
 
 def _parse_decimal(node: exp.DataType) -> pa.DataType:
@@ -133,6 +151,11 @@ def is_numeric(kind: pa.DataType) -> bool:
 def is_datetime(kind: pa.DataType) -> bool:
     """Say whether a type is DATE or one of the two timestamps."""
     return kind in (DATE, TIMESTAMP, TIMESTAMP_NTZ)
+
+
+def is_interval(kind: pa.DataType) -> bool:
+    """Say whether a type is one of the three intervals."""
+    return kind in (DAY_TIME, YEAR_MONTH, CALENDAR)
 
 
 def is_nested(kind: pa.DataType) -> bool:
@@ -256,7 +279,7 @@ def _wider_nested(left: pa.DataType, right: pa.DataType) -> pa.DataType | None:
 
 
 def _holds_map(kind: pa.DataType) -> bool:
-    if pa.types.is_map(kind):
+    if pa.types.is_map(kind) or kind == CALENDAR:
         return True
     if pa.types.is_list(kind):
         return _holds_map(kind.value_type)

@@ -15,11 +15,13 @@ from rejoinder.kernels.duckdb.duckdb_words import text_literal
 from rejoinder.kernels.duckdb.functions.parts.datetime_text import (
     BLANK,
     read_date,
+    read_time,
     read_timestamp,
     write_date,
     write_timestamp,
 )
 from rejoinder.kernels.duckdb.functions.parts.decimal_text import decimal_digits, read_decimal
+from rejoinder.kernels.duckdb.functions.parts.interval_text import write_interval
 from rejoinder.kernels.duckdb.functions.templates import bound, failing
 
 _INTEGER = rf"^{BLANK}([+-]?[0-9]+){BLANK}$"
@@ -104,6 +106,8 @@ def _from_text(target: pa.DataType) -> str:
         return f"CASE WHEN {_matches(_TRUE)} THEN TRUE WHEN {_matches(_FALSE)} THEN FALSE END"
     if pa.types.is_timestamp(target):
         return read_timestamp("{0}", zoned=target.tz is not None)
+    if pa.types.is_time(target):
+        return read_time("{0}")
     return read_date("{0}") if pa.types.is_date(target) else "encode({0})"
 
 
@@ -118,6 +122,8 @@ def _matches(pattern: str) -> str:
 def _to_text(source: pa.DataType) -> str:
     if pa.types.is_date(source):
         return write_date("{0}")
+    if pa.types.is_duration(source) or pa.types.is_interval(source):
+        return write_interval(source)
     return write_timestamp("{0}") if pa.types.is_timestamp(source) else "CAST({0} AS VARCHAR)"
 
 

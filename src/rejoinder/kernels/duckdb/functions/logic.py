@@ -38,7 +38,9 @@ def _at_most_one(call: Call) -> str:
 
 def _raised(call: Call) -> str:
     message = failing(re.sub(r"[{}]", "", str(call.operation.options[0])))
-    failed = f"CASE WHEN NOT COALESCE({{0}}, FALSE) THEN {message} END" if call.parts else message
+    failed = (
+        f"CASE WHEN NOT COALESCE({{0}}, FALSE) THEN {message} END" if call.operation.name == "assert_true" else message
+    )
     return failed if pa.types.is_null(call.type) else f"CAST({failed} AS {duckdb_type(call.type)})"
 
 

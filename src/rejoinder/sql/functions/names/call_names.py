@@ -35,6 +35,10 @@ _OMITTED: dict[str, tuple[str, ...]] = {
     "listagg": ("", "NULL"),
     "locate": ("", "", "1"),
     "lpad": ("", "", " "),
+    "make_dt_interval": ("0", "0", "0", "0.000000"),
+    "make_interval": ("0", "0", "0", "0", "0", "0", "0.000000"),
+    "make_ym_interval": ("0", "0"),
+    "try_make_interval": ("0", "0", "0", "0", "0", "0", "0.000000"),
     "mask": ("", "X", "x", "n", "NULL"),
     "months_between": ("", "", "true"),
     "overlay": ("", "", "", "-1"),
@@ -108,9 +112,14 @@ def call_name(name: str, parts: Sequence[str]) -> str | None:
     if len(parts) == 3:
         name = _UNIT_FORMS.get(name, name)
     name = "date_add" if name == "dateadd" else name
+    if name == "try_to_time":
+        return f"try_to_time(to_time({', '.join(parts)}))"
     if name in _FORMS:
         return _FORMS[name].format(*parts) if len(parts) == _FORMS[name].count("{") else None
-    parts = [*parts, *(text.replace("{0}", parts[0]) for text in _OMITTED.get(name, ())[len(parts) :])]
+    parts = [
+        *parts,
+        *(text.replace("{0}", parts[0]) if parts else text for text in _OMITTED.get(name, ())[len(parts) :]),
+    ]
     return f"{name.upper() if name in _IN_CAPITALS else name}({', '.join(parts)})"
 
 

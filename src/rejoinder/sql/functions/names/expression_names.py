@@ -126,6 +126,8 @@ class ExpressionNames:
             return None
         if isinstance(node, exp.And | exp.Or):
             return self._balanced(_operands(node), _OPERATORS[type(node)])
+        if isinstance(node, exp.Mul) and spark_types.is_interval(self.type_of(node.expression) or pa.null()):
+            return f"({self.name(node.expression)} * {self.name(node.this)})"
         if type(node) in _OPERATORS:
             return f"({self.name(node.this)} {_OPERATORS[type(node)]} {self.name(node.expression)})"
         match node:
@@ -254,6 +256,12 @@ class ExpressionNames:
         if _is_interval(right):
             return self._shifted(left, sign, right)
         kinds = self.type_of(left), self.type_of(right)
+        if any(kind is not None and spark_types.is_interval(kind) for kind in kinds):
+            has_time = any(kind is not None and spark_types.is_datetime(kind) for kind in kinds)
+            first, last = self.name(left), self.name(right)
+            return f"{first} {sign} {last}" if has_time else f"({first} {sign} {last})"
+        if sign == "-" and pa.types.is_timestamp(kinds[0] or pa.null()) and spark_types.is_datetime(kinds[1]):
+            return f"({self.name(left)} - {self.name(right)})"
         if None in kinds or any(pa.types.is_timestamp(kind) for kind in kinds):
             raise NotCertainError
         first, second = (pa.types.is_date(kind) for kind in kinds)

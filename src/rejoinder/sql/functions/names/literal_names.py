@@ -62,6 +62,9 @@ def moment_name(text: str, kind: exp.DType) -> str | None:
     if kind == exp.DType.DATE:
         day = datetime_literals.parse_date(text)
         return None if day is None else f"DATE '{day.isoformat()}'"
+    if kind == exp.DType.TIME:
+        clock = datetime_literals.parse_time(text)
+        return None if clock is None else f"TIME '{_moment_text(datetime.combine(datetime(1970, 1, 1), clock))[11:]}'"
     if kind not in (exp.DType.TIMESTAMP, exp.DType.TIMESTAMPTZ, exp.DType.TIMESTAMPLTZ, exp.DType.TIMESTAMPNTZ):
         return None
     is_plain = kind == exp.DType.TIMESTAMPNTZ

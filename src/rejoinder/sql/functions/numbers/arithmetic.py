@@ -11,6 +11,7 @@ from rejoinder.sql.functions.scalar_function import ScalarFunction, arguments
 from rejoinder.sql.types import spark_types
 from rejoinder.sql.types.casts import coerce
 from rejoinder.sql.types.interval_literals import add_days, interval_of, shift
+from rejoinder.sql.types.interval_values import calculate, difference, has_interval
 from rejoinder.sql.types.literals import number
 from rejoinder.sql.types.terms import Compiler, Term, call, mismatch, only, refuse
 
@@ -21,8 +22,9 @@ def compile_negation(compiler: Compiler, node: exp.Expr) -> Term:
     if isinstance(node.this, exp.Literal) and not node.this.is_string:
         return number(node.this.this, node, negative=True)
     term = compiler.compile(node.this)
-    if spark_types.is_numeric(term.type):
-        return call("negative", term.type, term, can_fail=spark_types.is_integer(term.type))
+    if spark_types.is_numeric(term.type) or pa.types.is_duration(term.type):
+        can_fail = spark_types.is_integer(term.type) or pa.types.is_duration(term.type)
+        return call("negative", term.type, term, can_fail=can_fail)
     raise mismatch(node, f"`-` needs a number, not {spark_types.spark_name(term.type)}")
 
 
@@ -53,6 +55,8 @@ def compile_addition(compiler: Compiler, node: exp.Expr) -> Term:
         if interval is not None:
             return shift(compiler.compile(time), interval, node)
     left, right = compiler.compile(node.this), compiler.compile(node.expression)
+    if has_interval(left, right):
+        return calculate("+", left, right, node)
     if spark_types.DATE in (left.type, right.type) and not (left.is_null or right.is_null):
         return add_days(left, right, node) if left.type == spark_types.DATE else add_days(right, left, node)
     return _calculated("+", left, right, node)
@@ -65,11 +69,15 @@ def compile_subtraction(compiler: Compiler, node: exp.Expr) -> Term:
     if interval is not None:
         return shift(compiler.compile(node.this), -interval, node)
     left, right = compiler.compile(node.this), compiler.compile(node.expression)
+    if has_interval(left, right):
+        return calculate("-", left, right, node)
+    if pa.types.is_timestamp(left.type) and spark_types.is_datetime(right.type):
+        return difference(left, right, node)
     if spark_types.is_datetime(left.type) and (spark_types.is_datetime(right.type) or right.type == spark_types.STRING):
         raise refuse(
             node,
-            "the difference of two times is an interval, which no column can hold",
-            "move one of the two before comparing, as in a <= b + INTERVAL 1 HOUR; or use datediff or timestampdiff",
+            "the difference of two dates is an interval of days, which is not supported",
+            "use datediff, which counts the days; or CAST one of the two to TIMESTAMP",
         )
     if left.type == spark_types.DATE:
         if not spark_types.is_integer(right.type):
@@ -81,7 +89,8 @@ def compile_subtraction(compiler: Compiler, node: exp.Expr) -> Term:
 def compile_multiplication(compiler: Compiler, node: exp.Expr) -> Term:
     """Compile `*`."""
     only(node, "this", "expression")
-    return _calculated("*", compiler.compile(node.this), compiler.compile(node.expression), node)
+    left, right = compiler.compile(node.this), compiler.compile(node.expression)
+    return calculate("*", left, right, node) if has_interval(left, right) else _calculated("*", left, right, node)
 
 
 def _calculated(sign: str, left: Term, right: Term, node: exp.Expr) -> Term:
@@ -105,6 +114,8 @@ def compile_division(compiler: Compiler, node: exp.Expr) -> Term:
     """Compile `/`: DOUBLE, or DECIMAL if a side is DECIMAL and none is inexact."""
     only(node, "this", "expression", "safe", "typed")
     left, right = compiler.compile(node.this), compiler.compile(node.expression)
+    if has_interval(left, right):
+        return calculate("/", left, right, node)
     untyped = left.is_null
     left, right = _numbers(left, right, node)
     if spark_types.is_decimal(left.type) and not untyped:

@@ -19,7 +19,8 @@ def _compile_hash(name: str, kind: pa.DataType) -> NodeCompiler:
         terms = [compiler.compile(part) for part in node.expressions]
         for term in terms:
             is_wide = spark_types.is_decimal(term.type) and term.type.precision > 18
-            if spark_types.is_nested(term.type) or is_wide or term.is_null:
+            is_unknown = term.type == spark_types.TIME or spark_types.is_interval(term.type)
+            if spark_types.is_nested(term.type) or is_wide or is_unknown or term.is_null:
                 raise refuse(node, f"`{name}` of {spark_types.spark_name(term.type)} is not supported", "CAST it")
         return call(name, kind, *terms, evaluation="all", nulls="never")
 

@@ -12,6 +12,7 @@ from rejoinder.sql.functions.scalar_function import ScalarFunction
 from rejoinder.sql.types import spark_types
 from rejoinder.sql.types.casts import cast, coerce
 from rejoinder.sql.types.interval_literals import MICROS, add_days
+from rejoinder.sql.types.interval_values import part_of_interval
 from rejoinder.sql.types.terms import Compiler, Term, call, mismatch, only, refuse
 
 _DATE_PARTS = {
@@ -51,6 +52,12 @@ def time_argument(compiler: Compiler, node: exp.Expr, parent: exp.Expr) -> Term:
     """Compile an argument that Spark takes as a TIMESTAMP of either kind."""
     term = compiler.compile(node)
     return term if term.type == spark_types.TIMESTAMP_NTZ else _as_datetime(term, spark_types.TIMESTAMP, parent)
+
+
+def clock_argument(compiler: Compiler, node: exp.Expr, parent: exp.Expr) -> Term:
+    """Compile an argument that Spark takes as a TIME, or as a TIMESTAMP of either kind."""
+    term = compiler.compile(node)
+    return term if term.type == spark_types.TIME else time_argument(compiler, node, parent)
 
 
 def _as_datetime(term: Term, kind: pa.DataType, parent: exp.Expr) -> Term:
@@ -109,10 +116,13 @@ def compile_extract(compiler: Compiler, node: exp.Expr) -> Term:
     """Compile EXTRACT; the second has its fraction."""
     only(node, "this", "expression")
     part = node.this.name.upper()
+    interval = compiler.compile(node.expression)
+    if interval.type in (spark_types.DAY_TIME, spark_types.YEAR_MONTH):
+        return part_of_interval(interval, part, node)
     if part in _DATE_PARTS:
         date = date_argument(compiler, node.expression, node)
         return call("extract", spark_types.INT, date, options=(_DATE_PARTS[part],))
-    time = time_argument(compiler, node.expression, node)
+    time = clock_argument(compiler, node.expression, node)
     if part in _CLOCK_PARTS:
         kind = pa.decimal128(8, 6) if part == "SECOND" else spark_types.INT
         return call("extract", kind, time, options=(part,))
@@ -196,7 +206,7 @@ def _date_part(name: str, doc: str, example: str, parsed: type[exp.Expr] | tuple
 
 
 def _clock_part(name: str, doc: str, example: str, parsed: type[exp.Expr]) -> ScalarFunction:
-    return ScalarFunction(f"{name}(time)", doc, example, (time_argument,), spark_types.INT, parsed=parsed)
+    return ScalarFunction(f"{name}(time)", doc, example, (clock_argument,), spark_types.INT, parsed=parsed)
 
 
 def _unix(name: str, doc: str, example: str, parsed: type[exp.Expr]) -> ScalarFunction:

@@ -19,6 +19,22 @@ _ZONE = r"(?: ?(Z|UTC|[+-][0-9]{1,2}(?::?[0-9]{2,2})?))?"
 _CLOCK = rf"([01]?[0-9]|2[0-3])(?::([0-5]?[0-9])(?::([0-5]?[0-9])(?:\.([0-9]{{0,9}}))?{_ZONE})?)?"
 MOMENT = rf"^{BLANK}{_YEAR}-([0-9]{{1,2}})-([0-9]{{1,2}})[ T]{_CLOCK}{BLANK}$"
 
+TIME = (
+    rf"^{BLANK}T?([0-9]{{1,2}}):([0-5]?[0-9])(?::([0-5]?[0-9])(?:\.([0-9]{{0,9}}))?)?"
+    rf"{BLANK}(?:([aApP])[mM])?{BLANK}$"
+)
+
+
+def read_time(text: str) -> str:
+    """Read a time of day; NULL if the text is none."""
+    parts, wrap = bound(f"regexp_extract({text}, {text_literal(TIME)}, ['h', 'n', 's', 'f', 'p'])")
+    hour, with_hour = bound(f"TRY_CAST({parts}.h AS INTEGER)")
+    half = f"({hour} % 12 + CASE WHEN lower({parts}.p) = 'p' THEN 12 ELSE 0 END)"
+    hours = f"CASE WHEN {parts}.p = '' THEN {hour} WHEN {hour} BETWEEN 1 AND 12 THEN {half} END"
+    rest = f"{parts}.n || ':' || {_or(parts, 's', '0')} || '.' || left({_or(parts, 'f', '0')}, 6)"
+    clock = f"TRY_CAST(CAST({hours} AS VARCHAR) || ':' || {rest} AS TIME)"
+    return wrap(with_hour(f"CASE WHEN {hours} < 24 THEN {clock} END"))
+
 
 def read_date(text: str) -> str:
     """Read a date; NULL if the text is none."""

@@ -93,7 +93,7 @@ PARTS = tuple(_RENDERED)
 def _part(otherwise: str) -> Rendering:
     def rendering(call: Call) -> str:
         name, *keys = (str(option) for option in call.operation.options)
-        found = _RENDERED.get(name, "NULL")
+        found = _RENDERED.get(name, "CAST(NULL AS VARCHAR)")
         for key in keys:
             pattern = text_literal(f"(?:&|^){key}=([^&]*)")
             found = f"CASE WHEN regexp_matches({found}, {pattern}) THEN regexp_extract({found}, {pattern}, 1) END"

@@ -1,19 +1,13 @@
-"""From the catalog to the dataflow: bind every view and plan it.
-
-A flow is planned again with every definition and with new statistics. A view whose text and earlier relations are the
-same objects as before is not bound again.
-"""
+"""From the catalog to the dataflow: bind every view and plan it."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from functools import lru_cache
+from dataclasses import replace
 
 from rejoinder.errors import Unsupported
-from rejoinder.ir.catalog import Catalog, Index, Relation, View
+from rejoinder.ir.catalog import Catalog, View
 from rejoinder.ir.identities import RelationId
-from rejoinder.ir.logical import Query
-from rejoinder.ir.user_functions import UserFunction
 from rejoinder.plan.join.fan_out import Statistics
 from rejoinder.plan.physical.dataflow import Dataflow
 from rejoinder.plan.planning import Plan, Planning
@@ -31,32 +25,9 @@ def _plan(catalog: Catalog, statistics: Mapping[str, Statistics]) -> Plan:
     planning = Planning({source.name: with_expressions(source) for source in catalog.sources})
     for position, view in enumerate(catalog.relations):
         if isinstance(view, View):
-            known = _Relations(catalog.relations[: position + 1])
-            query = _bound(known, catalog.indexes, catalog.functions, frozenset(planning.not_inlined))
-            planning.add(view.name, query, view.reading)
+            earlier = replace(catalog, relations=catalog.relations[:position])
+            planning.add(view.name, bind_view(view, earlier, planning.not_inlined), view.reading)
     return planning.plan(catalog, statistics)
-
-
-class _Relations(tuple[Relation, ...]):
-    """Relations that are equal only to the same objects, so that comparing them costs nothing."""
-
-    __slots__ = ()
-
-    def __hash__(self) -> int:
-        return hash(tuple(map(id, self)))
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Relations) and tuple(map(id, self)) == tuple(map(id, other))
-
-
-@lru_cache(maxsize=512)
-def _bound(
-    relations: _Relations, indexes: tuple[Index, ...], functions: tuple[UserFunction, ...], kept: frozenset[str]
-) -> Query:
-    """Bind the last of some relations, a view that reads only earlier ones."""
-    view = relations[-1]
-    assert isinstance(view, View)
-    return bind_view(view, Catalog(tuple(relations), indexes, functions=functions), kept)
 
 
 def refuse_products(

@@ -1,14 +1,20 @@
-"""Bind the text of a query, or of a view with its column list: the tree, the EMIT clause, subqueries unnested."""
+"""Bind the text of a query, or of a view with its column list: the tree, the EMIT clause, subqueries unnested.
+
+A flow is planned again with every definition and with new statistics. A text over the same relations, as objects, is
+not bound again: CREATE VIEW binds it, and planning takes the result.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import replace
+from functools import lru_cache
 
 from sqlglot import exp
 
-from rejoinder.ir.catalog import Catalog, View
+from rejoinder.ir.catalog import Catalog, Index, Relation, View
 from rejoinder.ir.logical import Emission, Query
+from rejoinder.ir.user_functions import UserFunction
 from rejoinder.plan.unnest.unnesting import unnest
 from rejoinder.sql.bind.binder import Binder
 from rejoinder.sql.bind.column_lists import with_column_names, with_item_names
@@ -33,13 +39,37 @@ def bind(
     and shows its place in the text.
     """
     texts = [text, *(view.query for view in catalog.views)]
-    return with_stack(texts, _bound, text, catalog, kept, names, relation)
+    relations = _Relations(catalog.relations)
+    return with_stack(
+        texts, _bound, text, relations, catalog.indexes, catalog.functions, frozenset(kept), tuple(names), relation
+    )
 
 
-def _bound(text: str, catalog: Catalog, kept: Collection[str], names: Sequence[str], relation: str) -> Query:
-    binder = Binder(catalog, frozenset(kept))
+class _Relations(tuple[Relation, ...]):
+    """Relations that are equal only to the same objects, so that comparing them costs nothing."""
+
+    __slots__ = ()
+
+    def __hash__(self) -> int:
+        return hash(tuple(map(id, self)))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Relations) and tuple(map(id, self)) == tuple(map(id, other))
+
+
+@lru_cache(maxsize=512)
+def _bound(
+    text: str,
+    relations: _Relations,
+    indexes: tuple[Index, ...],
+    functions: tuple[UserFunction, ...],
+    kept: frozenset[str],
+    names: tuple[str, ...],
+    relation: str,
+) -> Query:
+    binder = Binder(Catalog(tuple(relations), indexes, functions=functions), kept)
     _, clause = split_emission(text)
-    node = with_item_names(parse_query(text, catalog.functions), names)
+    node = with_item_names(parse_query(text, functions), names)
     query = with_column_names(_with_emission(binder, node, clause), names, relation)
     return replace(query, root=unnest(query.root, binder.numbers)) if binder.has_subqueries else query
 

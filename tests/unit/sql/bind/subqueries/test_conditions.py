@@ -31,9 +31,9 @@ from tests.unit.sql.trees import CATALOG, join, tree
         (
             "x NOT IN (SELECT z FROM c WHERE c.k = a.k)",
             "anti(anti(anti(a, c | (c.K = a.k) & (a.x = c.z)), c | (c.K = a.k) & (a.x IS NULL)), "
-            "c | (c.K = a.k) & (c.z IS NULL))",
+            "c[(c.z IS NULL)] | (c.K = a.k))",
         ),
-        ("1 NOT IN (SELECT z FROM c)", "anti(anti(a, c | (CAST(1 AS INTEGER) = c.z)), c | (c.z IS NULL))"),
+        ("1 NOT IN (SELECT z FROM c)", "anti(anti(a, c | (CAST(1 AS INTEGER) = c.z)), distinct | )"),
         # plain conditions come first, then subqueries in their order
         (
             "EXISTS (SELECT 1 FROM c) AND x > 1 AND (k > 2 AND NOT EXISTS (SELECT 1 FROM g))",

@@ -132,8 +132,7 @@ class Flow(Lifecycle, Sources, Input, Readings, Maintenance, Functions):
         self.engine.topics = TopicReader(self._executor)
         self._frames: dict[str, DataFrame] = {}
         self._format = f"rejoinder-{uuid.uuid4().hex}"
-        self._serving = Serving(store)
-        serving = self._serving
+        self._serving = serving = Serving(store)
         view_reader.register(
             self.spark, self._format, serving.schema, serving.partitions, serving.read, serving.first, serving.latest
         )

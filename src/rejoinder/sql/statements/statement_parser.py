@@ -179,31 +179,7 @@ class _Reader(FunctionReader):
         if word == "MAPPING":
             return CreateSource(*self.mapping())
         if word == "VIEW":
-            unless = self.if_not_exists()
-            name = self.name()
-            names = self.names() if self.peek() == "(" else ()
-            options = {}
-            if self.peek() == "OPTIONS":
-                self.expect("OPTIONS")
-                options = checked_options(name, self.options())
-            starting = self.starting()
-            self.expect("AS")
-            starting = starting or self.trailing_start()
-            shown = self.rendering(self.tokens[self.at :])
-            if shown is not None:
-                how = shown.text.upper()
-                raise InvalidSql(
-                    f"view `{name}` cannot be a {how}: a rendering belongs to the query that reads the view",
-                    detail=self.place(shown),
-                    hint=f"remove {how} here, and read the view with SELECT {how} * FROM {name}",
-                )
-            if or_replace and unless:
-                raise InvalidSql(
-                    "OR REPLACE and IF NOT EXISTS exclude each other",
-                    detail=self.place(self.tokens[0]),
-                    hint="remove one of them",
-                )
-            return CreateView(name, self.rest(), unless, options, names, starting, or_replace)
+            return self.view(or_replace=or_replace)
         if word == "INDEX":
             return self.index()
         if word == "SINK":
@@ -221,6 +197,34 @@ class _Reader(FunctionReader):
             detail=self.place(self.tokens[self.at - 1]),
             hint=near_misses(word, known) or f"one of {', '.join(known)}",
         )
+
+    def view(self, *, or_replace: bool) -> CreateView:
+        """Parse what follows CREATE [OR REPLACE] VIEW: name [(names)] [OPTIONS (…)] [STARTING AT …] AS query."""
+        unless = self.if_not_exists()
+        name = self.name()
+        names = self.names() if self.peek() == "(" else ()
+        options = {}
+        if self.peek() == "OPTIONS":
+            self.expect("OPTIONS")
+            options = checked_options(name, self.options())
+        starting = self.starting()
+        self.expect("AS")
+        starting = starting or self.trailing_start()
+        shown = self.rendering(self.tokens[self.at :])
+        if shown is not None:
+            how = shown.text.upper()
+            raise InvalidSql(
+                f"view `{name}` cannot be a {how}: a rendering belongs to the query that reads the view",
+                detail=self.place(shown),
+                hint=f"remove {how} here, and read the view with SELECT {how} * FROM {name}",
+            )
+        if or_replace and unless:
+            raise InvalidSql(
+                "OR REPLACE and IF NOT EXISTS exclude each other",
+                detail=self.place(self.tokens[0]),
+                hint="remove one of them",
+            )
+        return CreateView(name, self.rest(), unless, options, names, starting, or_replace)
 
     def alter(self) -> AlterView:
         """Parse ALTER VIEW name SET OPTIONS (…)."""

@@ -89,7 +89,7 @@ REFUSED: list[tuple[str, type[RejoinderError], str]] = [
     ("SELEC k FROM a", InvalidSql, "a statement cannot start with `SELEC`"),
     ("INSERT INTO a VALUES (1)", Unsupported, "INSERT is not supported"),
     ("SELECT 'open FROM a", InvalidSql, "a quote is not closed"),
-    ("CREATE FUNCTION f AS 'x'", Unsupported, "CREATE FUNCTION is not supported"),
+    ("CREATE FUNCTION f AS 'x'", InvalidSql, "expected `(` and found `AS`"),
     ("CREATE OR REPLACE TABLE v (k INT)", Unsupported, "CREATE OR REPLACE TABLE is not supported"),
     (
         "CREATE OR REPLACE VIEW IF NOT EXISTS v AS SELECT k FROM a",
@@ -157,7 +157,7 @@ REFUSED: list[tuple[str, type[RejoinderError], str]] = [
     ("CREATE INDEX i ON nope (k)", UnknownName, "there is no relation `nope`"),
     ("CREATE INDEX i ON a (k, K)", InvalidSql, "column `k` appears twice in index `i`"),
     ("CREATE INDEX i ON a (k); CREATE INDEX I ON a (x)", DefinitionConflict, "index `I` is already defined"),
-    ("DROP FUNCTION f", InvalidSql, "DROP FUNCTION is not known"),
+    ("DROP FUNCTION f", UnknownName, "there is no function `f`"),
     ("DROP VIEW nope", UnknownName, "there is no relation `nope`"),
     ("DROP VIEW a", DefinitionConflict, "`a` is a changelog, not a view"),
     ("DROP STREAM t", DefinitionConflict, "`t` is a table, not a stream"),

@@ -22,6 +22,13 @@ _STEP = np.uint64(0x9E3779B97F4A7C15)
 NULL_HASH = np.uint64(0x6A09E667F3BCC909)
 _S27, _S30, _S31 = np.uint64(27), np.uint64(30), np.uint64(31)
 
+_SHORT = 512
+"""The bytes of a value whose words are taken one after the other."""
+_POSITIONS = np.arange(1, _SHORT // 8 + 1, dtype=np.uint64) * _STEP
+"""What the first words of a value are scrambled with."""
+_BLOCK = 1 << 14
+"""Rows at a time, so that their words stay in the cache of a core."""
+
 Mask = npt.NDArray[np.bool_]
 
 
@@ -122,20 +129,40 @@ def _hash_bytes(array: pa.Array) -> UInt64:
     words = np.ndarray((len(padded) - 7,), np.dtype("<u8"), padded.data, 0, (1,))
     start = start - offsets[0]
     total = length.astype(np.uint64) * _STEP
-    if rows and int(length.max(initial=0)) <= 8:
-        return mix(total + mix(_masked(words[np.minimum(start, len(words) - 1)], length) ^ _STEP))
-    count = (length + 7) >> 3
-    owner = np.repeat(np.arange(rows), count)
-    position = np.arange(len(owner)) - np.repeat(np.cumsum(count) - count, count)
-    at = start[owner] + (position << 3)
-    values = _masked(words[at], length[owner] - (position << 3))
-    scrambled = mix(values ^ ((position + 1).astype(np.uint64) * _STEP))
-    filled = count > 0
-    if len(scrambled):
-        first = (np.cumsum(count) - count)[filled]
-        total[filled] += np.add.reduceat(scrambled, first)
-    total[~filled] += mix(np.full(1, _STEP))[0]
+    long = np.flatnonzero(length > _SHORT)
+    short = length
+    if len(long):
+        total[long] += _long_word_sums(words, start[long], length[long])
+        short = np.where(length > _SHORT, 0, length)
+    for first in range(0, rows, _BLOCK):
+        block = slice(first, first + _BLOCK)
+        total[block] += _word_sums(words, start[block], short[block])
+    total[length == 0] += mix(np.full(1, _STEP))[0]
     return mix(total)
+
+
+def _word_sums(words: UInt64, start: npt.NDArray[np.int64], length: npt.NDArray[np.int64]) -> UInt64:
+    """Sum up the scrambled words of short values: one pass over the rows per word, so nothing is expanded."""
+    sums = np.zeros(len(start), np.uint64)
+    shortest, longest = int(length.min()), int(length.max())
+    for at, number in zip(range(0, longest, 8), _POSITIONS, strict=False):
+        if shortest >= at + 8:
+            sums += mix(words[start + at] ^ number)
+        else:
+            rows = np.flatnonzero(length > at)
+            sums[rows] += mix(_masked(words[start[rows] + at], length[rows] - at) ^ number)
+    return sums
+
+
+def _long_word_sums(words: UInt64, start: npt.NDArray[np.int64], length: npt.NDArray[np.int64]) -> UInt64:
+    """Sum up the scrambled words of values of any length, except empty ones; all words are listed first."""
+    count = (length + 7) >> 3
+    owner = np.repeat(np.arange(len(count)), count)
+    position = np.arange(len(owner)) - np.repeat(np.cumsum(count) - count, count)
+    values = _masked(words[start[owner] + (position << 3)], length[owner] - (position << 3))
+    scrambled = mix(values ^ ((position + 1).astype(np.uint64) * _STEP))
+    sums: UInt64 = np.add.reduceat(scrambled, np.cumsum(count) - count)
+    return sums
 
 
 def _masked(words: UInt64, available: npt.NDArray[np.int64]) -> UInt64:

@@ -47,6 +47,16 @@ PINNED = {
     "MAP<STRING, INT>": "5ddf0f3efcf8a7a2 a2035644879bcc08 2cf7d04a2bdda659 0000000000000000 6a09e667f3bcc909",
     "ARRAY<STRUCT<a: DOUBLE>>": "9d6089f9eaa30b63 50aad23617eb6101 0000000000000000 6a09e667f3bcc909",
 }
+PINNED_LENGTHS = {
+    0: 0x48218226FF3CD4BF,
+    7: 0x57EE125C29CCA8BF,
+    8: 0x262D572A0C59F3D7,
+    9: 0xC4EBDDEF88CDD5F2,
+    511: 0xDCA43E3E9DF142D8,
+    512: 0xFF1144491C0E30D6,
+    513: 0xB02202C9C2C2313E,
+    1700: 0x1F36EFE3C01338E6,
+}
 PINNED_PAIRS = "471a8df28c87ecac baef8a5b825ff1ff"
 
 
@@ -58,6 +68,12 @@ def hashed(*columns: pa.Array) -> list[int]:
 def test_the_hash_of_a_value_never_changes(name: str) -> None:
     values = samples(name)
     assert " ".join(f"{value:016x}" for value in hashed(array_of(name, values))) == PINNED[name]
+
+
+def test_the_hash_of_a_text_of_any_length_never_changes() -> None:
+    texts = [("0123456789" * 170)[:length] for length in PINNED_LENGTHS]
+    assert hashed(pa.array(texts)) == list(PINNED_LENGTHS.values())
+    assert [hashed(pa.array([text]))[0] for text in texts] == list(PINNED_LENGTHS.values())
 
 
 def test_the_hash_of_several_columns_never_changes() -> None:

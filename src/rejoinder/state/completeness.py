@@ -166,7 +166,7 @@ def _gap(present: Present, source: str, reason: str) -> Gap:
     if began is not None:
         time = datetime.fromtimestamp(began.time_ms / 1000, timezone.utc).strftime("%Y-%m-%d %H:%M:%S")
         views = ", ".join(f"`{view}`" for view in began.views)
-        readers = f"only {views} read `{source}`, with bounded state" if views else f"no view reads all of `{source}`"
+        readers = f"only {views} read `{source}`, and keep only what they need" if views else "no view reads it"
         cause = f"since epoch {max(0, began.epoch)} ({time} UTC) {readers}"
     held = _since(present).get(source, [])
     clocks = () if declared is None else clock_columns(declared)

@@ -41,7 +41,7 @@ def keep_source(builder: Builder, source: Source) -> None:
         _keep_followed_rows(builder, source, variants)
     if source.kind == "table":
         builder.require(base, "primary key")
-    elif source.relation not in builder.needed:
+    elif source.relation not in builder.needed and not _is_kept_outside(source):
         if not any(_expires(builder, relation) for relation in on_time) or _is_lost(builder, source):
             if not source.incomplete:
                 builder.require(base, LATER_VIEWS)
@@ -73,6 +73,16 @@ def _keep_followed_rows(builder: Builder, changelog: Source, variants: list[Sour
         kept = [builder.retentions.of(arrangement) for arrangement in builder.needed.get(relation, {}).values()]
         if relation in followed and not is_on_time(relation) and None not in kept:
             builder.require(row_arrangement(relation, changelog.schema), user)
+
+
+def _is_kept_outside(source: Source) -> bool:
+    """Whether a stream needs no arrangement for later views: they read its files again, or its own changelog.
+
+    A second copy of every row would cost more than most views of one stream do. The deletes of a changelog need it.
+    """
+    side = source_side(source)
+    is_read_again = side.rereads_files and source.max_ahead is None
+    return source.kind == "stream" and (side.keeps_changes or is_read_again)
 
 
 def _is_lost(builder: Builder, source: Source) -> bool:

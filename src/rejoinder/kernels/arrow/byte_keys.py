@@ -145,11 +145,15 @@ def ranks_of(keys: ByteKeys) -> Int64:
         rows = order[tied]
         is_end = bool((lengths[rows] <= depth).all())  # where the rest is zeros, the shorter one comes first
         words = lengths[rows].astype(np.uint64) if is_end else keys[rows].words(depth)
-        depth += _WORD
-        if bool((words == words[0]).all()) and not is_end:
+        group = np.cumsum(differs)
+        common = 0 if is_end else _common_bytes(words)
+        if common == _WORD or (common and group[-1] == 1):  # the first word then tells more keys apart
+            depth += common
             continue
-        group = np.cumsum(differs)[tied]
-        sequence = np.argsort(words) if group[0] == group[-1] else np.lexsort((words, group))
+        depth += _WORD
+        sequence = np.argsort(words)
+        if group[-1] > 1:
+            sequence = _by_group(group[tied], sequence)
         order[tied], words = rows[sequence], words[sequence]
         differs[tied[1:]] |= words[1:] != words[:-1]
         same = ~differs[tied]
@@ -157,3 +161,18 @@ def ranks_of(keys: ByteKeys) -> Int64:
     ranks = np.empty(len(keys), np.int64)
     ranks[order] = np.cumsum(differs)
     return ranks
+
+
+def _common_bytes(words: UInt64) -> int:
+    """Count the leading bytes that all words share."""
+    different = int(np.bitwise_or.reduce(words ^ words[0]))
+    return _WORD - -(-different.bit_length() // 8)
+
+
+def _by_group(group: Int64, sequence: Int64) -> Int64:
+    """Sort a sequence of rows by the ascending groups of the rows, stable."""
+    bits = max(1, (len(sequence) - 1).bit_length())
+    packed = (group[sequence] << bits) | np.arange(len(sequence))
+    packed.sort()
+    result: Int64 = sequence[packed & ((1 << bits) - 1)]
+    return result

@@ -68,7 +68,7 @@ def select_rows(table: pa.Table, predicate: Expression) -> pa.Table:
         mask = table.column(predicate.columns[0])
     else:
         (mask,) = _evaluate(table, [predicate])
-    return table.filter(mask)
+    return table if not mask.null_count and pc.all(mask).as_py() else table.filter(mask)
 
 
 def filter_project(

@@ -22,7 +22,7 @@ from rejoinder.kernels.arrow.byte_keys import ByteKeys, narrow
 from rejoinder.kernels.arrow.columns import Int64, UInt64, diffs, has_diffs, hashes, single_chunk, take
 from rejoinder.kernels.arrow.hashing import Mask
 from rejoinder.kernels.arrow.probe import expand
-from rejoinder.kernels.arrow.sorting import group_starts, order_by_hash, rank_values
+from rejoinder.kernels.arrow.sorting import group_starts, is_sorted, order_by_hash, rank_values
 
 LEAST = np.iinfo(np.int64).min
 GREATEST = np.iinfo(np.int64).max
@@ -140,8 +140,19 @@ def _order_within(group: Int64, values: Int64, known: Mask) -> Int64:
 
 def sorted_by_hash_and_value(table: pa.Table, order: str) -> pa.Table:
     """Sort a delta by its `__hash`, and rows of equal hash by the order column. Cost: one pass if it is sorted."""
+    if _is_sorted_by_hash_and_key(hashes(table), single_chunk(table.column(order))):
+        return table.combine_chunks()
     rows = order_by_hash_and_value(hashes(table), single_chunk(table.column(order)))
     return table.combine_chunks() if bool(np.all(rows[1:] > rows[:-1])) else take(table, rows)
+
+
+def _is_sorted_by_hash_and_key(keys: UInt64, column: pa.Array) -> bool:
+    """Whether rows ascend by hash and byte key: to compare neighbours costs less than to sort keys."""
+    if not pa.types.is_binary(column.type) or column.null_count or not is_sorted(keys):
+        return False
+    same = np.flatnonzero(keys[1:] == keys[:-1])
+    values = ByteKeys.of(column)
+    return not bool((values[same + 1] < values[same]).any())
 
 
 @dataclass(frozen=True)

@@ -21,9 +21,11 @@ def scatter(table: pa.Table, keys: UInt64, buckets: int) -> Iterator[tuple[int, 
         yield 0, table
         return
     bucket = bucket_of(keys, buckets)
-    order = np.argsort(bucket.astype(np.uint16), kind="stable")
-    sorted_table = take(table, order)
-    cuts = np.searchsorted(bucket[order], np.arange(buckets + 1))
+    sorted_table = table
+    if bool((bucket[1:] < bucket[:-1]).any()):
+        order = np.argsort(bucket.astype(np.uint16), kind="stable")
+        sorted_table, bucket = take(table, order), bucket[order]
+    cuts = np.searchsorted(bucket, np.arange(buckets + 1))
     for number, (low, high) in enumerate(itertools.pairwise(cuts)):
         if high > low:
             yield number, sorted_table.slice(int(low), int(high - low))

@@ -25,13 +25,30 @@ from rejoinder.kernels.arrow.ordered import order_values
 
 
 @dataclass(frozen=True)
+class Gathered:
+    """Rows of a table by position. A column is gathered when it is read: most functions read none, or one."""
+
+    table: pa.Table
+    positions: Int64
+
+    @property
+    def num_rows(self) -> int:
+        """The number of rows."""
+        return len(self.positions)
+
+    def column(self, name: str) -> pa.Array:
+        """A column of the rows."""
+        return single_chunk(self.table.column(name)).take(pa.array(self.positions))
+
+
+@dataclass(frozen=True)
 class Sorted:
     """Rows of slices in order. `starts` is the first row of each slice; a slice may have no rows.
 
     `order` are the columns by which they are sorted within a slice; of a single one, `descending` is the direction.
     """
 
-    rows: pa.Table
+    rows: pa.Table | Gathered
     starts: Int64
     at_start: Mask
     at_end: Mask

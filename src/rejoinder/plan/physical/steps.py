@@ -19,7 +19,7 @@ from rejoinder.plan.blocks.accumulators import Accumulator, OrderColumns
 from rejoinder.plan.physical.arrangement import Arrangement, Key
 from rejoinder.plan.physical.join_steps import Coverage, Lookup, MatchStatus, Presence
 from rejoinder.plan.physical.retention_bound import Retention
-from rejoinder.plan.physical.window_steps import FirstRows, Window
+from rejoinder.plan.physical.window_steps import FirstRows, PartialFirstRows, Window
 from rejoinder.watermarks.formula import Formula
 
 Outputs = tuple[tuple[str, Expression], ...]
@@ -326,6 +326,7 @@ Stateful = (
     | Current
     | Window
     | FirstRows
+    | PartialFirstRows
     | Enrich
     | Hold
 )

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from rejoinder.ir.expressions.expression import Expression
 from rejoinder.ir.window_calls import Reach, SortColumn, WindowCall
-from rejoinder.plan.physical.arrangement import Arrangement
+from rejoinder.plan.physical.arrangement import Arrangement, Key
 
 
 @dataclass(frozen=True)
@@ -99,3 +99,19 @@ class FirstRows(OrderedStep):
     """The column with the sort keys."""
     kept: str | None = None
     """The stream of the changes of the arrangement, if the input is append-only: other rows never become first ones."""
+
+
+@dataclass(frozen=True)
+class PartialFirstRows:
+    """Drop rows that cannot be among the first ones: `most` rows of their partition precede them in the same stream.
+
+    Runs before an exchange, on an append-only stream: what is dropped need not be sent.
+    """
+
+    input: str
+    output: str
+    key: Key
+    """What rows are partitioned by."""
+    order: str
+    """The column with the sort keys."""
+    most: int

@@ -28,7 +28,7 @@ from rejoinder.plan.physical.steps import (
     Upsert,
     Validity,
 )
-from rejoinder.plan.physical.window_steps import FirstRows, Window
+from rejoinder.plan.physical.window_steps import FirstRows, PartialFirstRows, Window
 from rejoinder.runtime.steps.arrange import arrange
 from rejoinder.runtime.steps.at_most_one import at_most_one
 from rejoinder.runtime.steps.check import check
@@ -53,6 +53,7 @@ from rejoinder.runtime.steps.time.sweep import sweep
 from rejoinder.runtime.steps.time.validity import validity
 from rejoinder.runtime.steps.upsert import upsert
 from rejoinder.runtime.steps.windows.first_rows import first_rows
+from rejoinder.runtime.steps.windows.partial_first_rows import partial_first_rows
 from rejoinder.runtime.steps.windows.window import window
 from rejoinder.runtime.task import Task
 
@@ -72,6 +73,7 @@ STEP_FUNCTIONS: dict[type[Step], Callable[[Task, Any], None]] = {
     MatchStatus: match_status,
     Lookup: lookup,
     OnTime: on_time,
+    PartialFirstRows: partial_first_rows,
     Presence: presence,
     Record: record,
     Coverage: coverage,

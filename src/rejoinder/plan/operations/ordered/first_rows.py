@@ -8,7 +8,7 @@ partition, the first rows of each of some shards are computed first, by all buck
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from rejoinder.plan.blocks.normal_form import Derived
@@ -18,7 +18,7 @@ from rejoinder.plan.operations.ordered.ordered_operation import OrderedOperation
 from rejoinder.plan.operations.ordered.row_order import described_calls
 from rejoinder.plan.physical import window_steps
 from rejoinder.plan.physical.arrangement import Arrangement
-from rejoinder.plan.physical.fragments import Rounds, add_keyed_step
+from rejoinder.plan.physical.fragments import Fragment, Rounds, add_keyed_step
 
 if TYPE_CHECKING:
     from rejoinder.plan.rounds.program import Program
@@ -47,6 +47,10 @@ class FirstRows(OrderedOperation):
         inputs = rounds.collect_input(made)
         state = self._in_order(made)
         *payload, order = made.blocks[0].schema.names
+        if self._drops_early(rounds.program, made):
+            rounds.fragments[inputs] = [
+                self._partial(rounds, fragment, state, order) for fragment in rounds.fragments[inputs]
+            ]
         kept = rounds.stream(inputs) if has_append_only_input(rounds.program, made) else None
 
         def step(changes: str, result: str) -> window_steps.FirstRows:
@@ -63,6 +67,19 @@ class FirstRows(OrderedOperation):
         calls = described_calls(self.calls, labels)
         limited = "row" if dict(self.calls)[self.rank].function == "count" else dict(self.calls)[self.rank].function
         return f"rows of {blocks[0]} up to {limited} {self.most}{self.order.describe(labels)}: {calls}"
+
+    def _drops_early(self, program: Program, made: Derived) -> bool:
+        """Whether a row is out as soon as so many others precede it: nothing is retracted, and rows are counted."""
+        is_inner = all(each.mode == "inner" for each in made.blocks[0].inputs)
+        return is_inner and has_append_only_input(program, made) and dict(self.calls)[self.rank].function == "count"
+
+    def _partial(self, rounds: Rounds, fragment: Fragment, state: Arrangement, order: str) -> Fragment:
+        """Drop rows of a fragment before they are sent. One that need not be sent is left as it is."""
+        if fragment.partition in (state.key.text, state.key.with_nulls.text):
+            return fragment
+        stream = rounds.stream(state.relation)
+        rounds.add(fragment.round, window_steps.PartialFirstRows(fragment.stream, stream, state.key, order, self.most))
+        return replace(fragment, stream=stream)
 
     def _in_order(self, made: Derived) -> Arrangement:
         schema = made.blocks[0].schema

@@ -14,12 +14,23 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 
-from rejoinder.kernels.arrow.columns import DIFF, HASH, Int64, contiguous, diffs, hashes, replaced, single_chunk, take
+from rejoinder.kernels.arrow.columns import (
+    DIFF,
+    HASH,
+    Int64,
+    contiguous,
+    diffs,
+    hashes,
+    numbers,
+    replaced,
+    single_chunk,
+    take,
+)
 from rejoinder.kernels.arrow.consolidate import surviving
 from rejoinder.kernels.arrow.hashing import Mask
 from rejoinder.kernels.arrow.probe import expand
-from rejoinder.kernels.windows.calls import Evaluation
-from rejoinder.kernels.windows.frames import Sorted
+from rejoinder.kernels.windows.calls import Columns, Evaluation
+from rejoinder.kernels.windows.frames import Gathered, Sorted
 from rejoinder.kernels.windows.slices import Needles, Slices, read_slices
 from rejoinder.plan.physical.window_steps import FirstRows
 from rejoinder.runtime.steps.windows.call_values import evaluate_calls
@@ -72,7 +83,7 @@ def _changed(change: Keyed, runs: list[pa.Table], step: FirstRows) -> dict[str, 
     while len(active):
         rows = np.flatnonzero(np.isin(partition, active))
         needle_of = np.searchsorted(active, partition[rows])
-        changed = take(delta, rows)
+        changed = delta if len(rows) == delta.num_rows else take(delta, rows)
         key = single_chunk(changed.column(step.order))
         if runs:
             found = read_slices(
@@ -80,8 +91,9 @@ def _changed(change: Keyed, runs: list[pa.Table], step: FirstRows) -> dict[str, 
             )
         else:
             found = Slices.empty(delta.slice(0, 0), np.arange(len(rows)), len(active))
-        before = _Ranked.of(found, None, step)
-        after = _Ranked.of(found, (changed, needle_of), step)
+        pool = _pool(found.rows, changed, step)
+        before = _Ranked.of(pool, found, None, step)
+        after = _Ranked.of(pool, found, (diffs(changed), needle_of), step)
         unfinished = ~found.at_end & ~(before.reaches_limit & after.reaches_limit)
         finished = ~unfinished[found.slice_of]
         results[step.output].append(_difference(before, after, ~unfinished, step.result_schema, step.payload))
@@ -93,43 +105,49 @@ def _changed(change: Keyed, runs: list[pa.Table], step: FirstRows) -> dict[str, 
     return results
 
 
-class _Ranked:
-    """The rows of slices with their values."""
+def _pool(found: pa.Table, changed: pa.Table, step: FirstRows) -> pa.Table:
+    """The rows that were read, then those that changed, with the columns that the result or the state has."""
+    names = [*step.payload, *([] if step.kept is None else [step.order]), HASH]
+    return contiguous([found.select(names), changed.select(names)]) if found.num_rows else changed.select(names)
 
-    def __init__(self, step: FirstRows, rows: Sorted, place: Int64, values: dict[str, pa.Array]) -> None:
-        self.step, self.rows, self.place, self.values = step, rows, place, values
+
+class _Ranked:
+    """The rows of slices, as positions in a pool, with their values."""
+
+    def __init__(self, step: FirstRows, rows: Sorted, pool: Gathered, place: Int64, values: Columns) -> None:
+        self.rows, self.pool, self.place, self.values = rows, pool, place, values
         ranks: Int64 = np.asarray(values[step.rank])
         self.is_first: Mask = ranks <= step.most
         self.reaches_limit = np.zeros(len(rows.starts), bool)
         self.reaches_limit[rows.slice_of[~self.is_first]] = True
 
     @classmethod
-    def of(cls, found: Slices, change: tuple[pa.Table, Int64] | None, step: FirstRows) -> _Ranked:
-        """The rows of the slices; with a change (rows, and the needle of each), as they are after it.
+    def of(cls, pool: pa.Table, found: Slices, change: tuple[Int64, Int64] | None, step: FirstRows) -> _Ranked:
+        """The rows of the slices; with a change (diffs of rows, and the needle of each), as they are after it.
 
         A slice that does not reach the end of its partition does not know the rows after its last one.
         """
-        names = [*step.payload, *([] if step.kept is None else [step.order]), HASH]
-        rows, place, slice_of = found.rows.select(names), found.place, found.row_slice
+        place, slice_of = found.place, found.row_slice
+        positions = np.arange(len(place))
         if change is not None:
-            delta, needle_of = change
-            added = diffs(delta)
+            added, needle_of = change
             inside = found.at_end[found.slice_of[needle_of]] | (found.changed_place <= found.last_place[needle_of])
             added = np.where(inside, added, 0)
             there = np.searchsorted(place, found.changed_place, "left")
             gone = expand(there, there, np.maximum(-added, 0))[1]
-            kept = np.delete(np.arange(len(place)), gone)
+            kept = np.delete(positions, gone)
             new = np.repeat(np.arange(len(added)), np.maximum(added, 0))
             together = np.concatenate([place[kept], found.changed_place[new]])
             order = np.argsort(together, kind="stable")
-            rows = take(contiguous([take(rows, kept), take(delta.select(names), new)]), order)
-            place = together[order]
+            positions = np.concatenate([kept, len(place) + new])[order]
             slice_of = np.concatenate([slice_of[kept], found.slice_of[needle_of][new]])[order]
+            place = together[order]
         starts = np.searchsorted(slice_of, np.arange(len(found.at_end)))
+        rows = Gathered(pool, positions)
         ordered = Sorted(rows, starts, np.ones(len(starts), bool), found.at_end, *step.sorting.compared)
         nobody = np.full(rows.num_rows, -1, np.int64)
         evaluation = Evaluation(ordered, step.result_schema.empty_table(), nobody, 0)
-        return cls(step, ordered, place, evaluate_calls(step, evaluation))
+        return cls(step, ordered, rows, place, evaluate_calls(step, evaluation))
 
     def first(self, finished: Mask) -> Int64:
         """The first rows of slices that are `finished`."""
@@ -143,26 +161,29 @@ class _Ranked:
             result = result.append_column(field, self.values[field.name].take(at).cast(field.type))
         return replaced(result, DIFF, np.full(len(rows), sign, np.int64))
 
-    def payload(self, rows: Int64, columns: Sequence[str]) -> pa.Table:
-        """Columns of rows, and the hash of their partition."""
-        return take(self.rows.rows.select([*columns, HASH]), rows)
-
 
 def _difference(before: _Ranked, after: _Ranked, finished: Mask, values: pa.Schema, columns: Sequence[str]) -> pa.Table:
     """The change of the first rows of slices that are `finished`, as columns of the input and values of calls.
 
-    Most rows were among the first ones before, with the same values.
+    Most rows were among the first ones before, with the same values, or their place is new. The result is sorted by
+    hash and sort key.
     """
     old, new = before.first(finished), after.first(finished)
     placed = contiguous([before.placed(old, values, -1), after.placed(new, values, 1)])
-    rows, net = surviving(placed)
-    sequence = np.argsort(rows, kind="stable")
+    position = np.concatenate([before.pool.positions[old], after.pool.positions[new]])
+    place, net = numbers(placed, _PLACE), diffs(placed)
+    was, is_now = (np.bincount(place[net == sign], minlength=int(place.max(initial=0)) + 1) > 0 for sign in (-1, 1))
+    both = (was & is_now)[place]
+    rows, shared = np.flatnonzero(~both), np.flatnonzero(both)
+    net = net[rows]
+    if len(shared):
+        survivors, sums = surviving(take(placed, shared))
+        rows, net = np.concatenate([rows, shared[survivors]]), np.concatenate([net, sums])
+    sequence = np.argsort(place[rows], kind="stable")
     rows, net = rows[sequence], net[sequence]
-    was = rows[rows < len(old)]
-    is_new = new[rows[len(was) :] - len(old)]
-    payload = contiguous([before.payload(old[was], columns), after.payload(is_new, columns)])
+    payload = take(before.pool.table.select([*columns, HASH]), position[rows])
     result = payload.drop_columns([HASH])
-    computed = take(placed, rows)
+    computed = take(placed.select(values.names), rows)
     for name in values.names:
         result = result.append_column(name, computed.column(name))
     return replaced(result.append_column(HASH, payload.column(HASH)), DIFF, net)

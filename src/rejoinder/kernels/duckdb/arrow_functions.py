@@ -16,6 +16,7 @@ import pyarrow as pa
 from rejoinder.kernels.duckdb.duckdb_types import duckdb_type
 from rejoinder.kernels.duckdb.outside import checksums, edit_distance, lenient_json, real_numbers, row_hashes
 from rejoinder.kernels.sums import wide_decimals
+from rejoinder.kernels.zones.zone_names import zone_names
 
 
 @dataclass(frozen=True)
@@ -43,5 +44,6 @@ ARROW_FUNCTIONS = (
     ArrowFunction("arrow_levenshtein", edit_distance.levenshtein, pa.int32()),
     ArrowFunction("arrow_murmur3", row_hashes.murmur3, pa.int32()),
     ArrowFunction("arrow_xxhash64", row_hashes.xxhash64, pa.int64()),
+    ArrowFunction("arrow_zone_names", zone_names, pa.string(), makes_nulls=True),
     *(ArrowFunction(name, function, pa.float64()) for name, function in real_numbers.FUNCTIONS.items()),
 )

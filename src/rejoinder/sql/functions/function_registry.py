@@ -39,6 +39,7 @@ from rejoinder.sql.functions.time import (
     time_functions,
     time_of_day,
     windowing_functions,
+    zone_functions,
 )
 
 FAMILIES: dict[str, tuple[ScalarFunction, ...]] = {
@@ -71,6 +72,7 @@ FAMILIES: dict[str, tuple[ScalarFunction, ...]] = {
         *time_of_day.FUNCTIONS,
         *interval_functions.FUNCTIONS,
     ),
+    "Time zones": zone_functions.FUNCTIONS,
     "Windows of time": windowing_functions.FUNCTIONS,
     "Arrays, maps and structs": (*nested_functions.FUNCTIONS, *array_functions.FUNCTIONS, *map_functions.FUNCTIONS),
     "Lambdas": lambda_functions.FUNCTIONS,

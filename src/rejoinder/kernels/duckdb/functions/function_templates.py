@@ -16,6 +16,7 @@ from rejoinder.kernels.duckdb.functions import (
     time_of_day,
     user_calls,
     windowing_functions,
+    zone_functions,
 )
 from rejoinder.kernels.duckdb.functions.casts import cast_template
 from rejoinder.kernels.duckdb.functions.nested import array_functions, lambda_functions, map_functions, nested_functions
@@ -79,6 +80,7 @@ RENDERINGS: dict[str, Rendering] = {
     **grouping_functions.RENDERINGS,
     **user_calls.RENDERINGS,
     **windowing_functions.RENDERINGS,
+    **zone_functions.RENDERINGS,
     DUCKDB_TEXT: lambda call: str(call.operation.options[0]),
 }
 

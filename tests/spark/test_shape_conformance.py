@@ -63,6 +63,11 @@ QUERIES = (
     "SELECT EXISTS (SELECT 1 FROM r x WHERE x.s = r.s AND x.i BETWEEN r.i AND r.i + 4) FROM r",
     "SELECT CASE WHEN i IN (SELECT g FROM r) THEN 1 ELSE (SELECT min(i) FROM r) END FROM r",
     "SELECT sum((SELECT max(i) FROM r)) FROM r",
+    "FROM r |> WHERE i > 1 |> AGGREGATE sum(i) AS t, count(*) GROUP BY g |> WHERE t > 1 |> SELECT DISTINCT t + 1",
+    "FROM r |> ORDER BY i DESC |> LIMIT 3 |> AGGREGATE sum(i) AS t |> EXTEND t + 1 AS u |> SET t = u * 2, u = t",
+    "FROM r |> SELECT g, s, i |> ORDER BY i DESC |> LIMIT 3 |> OFFSET 1 |> DROP s |> UNION ALL (SELECT 1, 2)",
+    "FROM r |> SELECT g, i |> AS x |> JOIN r ON x.g = r.i |> SELECT x.g, r.s",
+    "SELECT g, count(*) AS n FROM r GROUP BY g |> WHERE n > 1",
     "SELECT window_time(window) AS t, n FROM (SELECT window, count(*) AS n FROM r GROUP BY window(ts, '5 minutes'))",
 )
 NAMED = (  # where Spark's IN as a column is FALSE, ours may be NULL, as in standard SQL

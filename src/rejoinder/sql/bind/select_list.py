@@ -1,4 +1,4 @@
-"""Spellings of a SELECT list that others replace: `* EXCEPT (…)`, and aliases of earlier items.
+"""Spellings of a SELECT list that others replace: `* EXCEPT (…)`, `* REPLACE (…)`, and aliases of earlier items.
 
 SELECT * EXCEPT (s), n + 1 AS m, m * 2 AS d FROM t
 
@@ -25,30 +25,36 @@ def plain_select_list(node: exp.Select, scope: Scope) -> exp.Select:
 
 
 def _columns(item: exp.Expr, scope: Scope) -> Iterator[exp.Expr]:
-    """Yield the columns of a star with EXCEPT; any other item as it is."""
+    """Yield the columns of a star with EXCEPT or REPLACE; any other item as it is."""
     star = item.this if isinstance(item, exp.Column) else item
     options = star.args if isinstance(star, exp.Star) else {}
-    if options.get("replace") or options.get("rename"):
-        raise Unsupported("* REPLACE is not supported", detail=text_of(item), hint="list the columns, or use * EXCEPT")
-    excepted = options.get("except_") or options.get("except")
-    if not excepted:
+    if options.get("rename"):
+        raise Unsupported("* RENAME is not supported", detail=text_of(item), hint="list the columns, with AS")
+    excepted = options.get("except_") or options.get("except") or []
+    replaced = {value.alias.lower(): value for value in options.get("replace") or []}
+    if not excepted and not replaced:
         yield item
         return
     columns = scope.all(item.table or None if isinstance(item, exp.Column) else None, text_of(item))
-    names = {part.name.lower() for part in excepted}
-    known = {c.name.lower() for c in columns}
-    for part in excepted:
-        if part.name.lower() not in known or (isinstance(part, exp.Column) and part.table):
+    # A qualified name is not a name of `*`, as in Spark.
+    named = [part.name.lower() if not part.args.get("table") else text_of(part) for part in excepted]
+    places = [c.name.lower() for c in columns]
+    for name in (*named, *replaced):
+        does = "leave out" if name in named else "replace"
+        if name not in places:
             listed = ", ".join(f"`{c.name}`" for c in columns)
-            raise UnknownName(
-                f"there is no column `{text_of(part)}` to leave out", detail=text_of(item), hint=f"columns: {listed}"
-            )
-    kept = [c for c in columns if c.name.lower() not in names]
+            raise UnknownName(f"there is no column `{name}` to {does}", detail=text_of(item), hint=f"columns: {listed}")
+        if name in replaced and places.count(name) > 1:
+            fact, hint = f"there are several columns `{name}` to replace", "select one of them first"
+            raise AmbiguousName(fact, detail=text_of(item), hint=hint)
+    kept = [c for c in columns if c.name.lower() not in named]
     if not kept:
         raise InvalidSql("EXCEPT leaves no column", detail=text_of(item), hint="keep one column")
     for c in kept:
         qualifier = exp.to_identifier(c.qualifier, quoted=True) if c.qualifier else None
-        yield exp.column(exp.to_identifier(c.name, quoted=True), table=qualifier)
+        name = exp.to_identifier(c.name, quoted=True)
+        value = replaced.get(c.name.lower())
+        yield exp.column(name, table=qualifier) if value is None else exp.alias_(value.this, name)
 
 
 def _without_lateral_aliases(items: list[exp.Expr], scope: Scope) -> list[exp.Expr]:

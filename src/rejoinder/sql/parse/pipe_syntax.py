@@ -14,6 +14,7 @@ from typing import Any, ClassVar
 
 from sqlglot import exp
 from sqlglot.parsers.spark import SparkParser
+from sqlglot.tokenizer_core import TokenType
 
 from rejoinder.errors import Unsupported
 from rejoinder.sql.parse.clauses import text_of
@@ -56,6 +57,34 @@ def _limited(parser: Any, query: exp.Select) -> exp.Select:
     return query
 
 
+def _named(parser: Any, query: exp.Select) -> exp.Select:
+    """Parse the operator AS."""
+    alias = parser._parse_table_alias()
+    return exp.select("*").from_(query.subquery(alias.name, copy=False), copy=False)
+
+
+def _dropped(parser: Any, query: exp.Select) -> exp.Select:
+    """Parse the operator DROP: SELECT * EXCEPT (…)."""
+    parser._advance()
+    names = parser._parse_csv(parser._parse_id_var)
+    rows: exp.Select = parser._build_pipe_cte(query.select(exp.Star(except_=names), append=False), [exp.Star()])
+    return rows
+
+
+def _assigned(parser: Any, query: exp.Select) -> exp.Select:
+    """Parse the operator SET: SELECT * REPLACE (… AS name). A later assignment sees the ones before it."""
+    parser._advance()
+    while True:
+        name = parser._parse_id_var()
+        if not parser._match(TokenType.EQ):
+            parser.raise_error("expected = after the name of a column")
+        value = exp.alias_(parser._parse_disjunction(), name, copy=False)
+        query = query.select(exp.Star(replace=[value]), append=False)
+        query = parser._build_pipe_cte(query, [exp.Star()])
+        if not parser._match(TokenType.COMMA):
+            return query
+
+
 class PipeParser(SparkParser):
     """Spark's parser, with the operators of pipes in the order in which they are written."""
 
@@ -63,8 +92,11 @@ class PipeParser(SparkParser):
         name: _on_rows(name, parse)
         for name, parse in (
             *SparkParser.PIPE_SYNTAX_TRANSFORM_PARSERS.items(),
+            ("AS", _named),
             ("LIMIT", _limited),
             ("OFFSET", _limited),
+            ("DROP", _dropped),
+            ("SET", _assigned),
         )
         if name != "TABLESAMPLE"
     }

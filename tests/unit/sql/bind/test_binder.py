@@ -134,7 +134,6 @@ REFUSED: list[tuple[str, type[RejoinderError], str]] = [
         Unsupported,
         "an alias for parentheses around relations, `z`, is not supported",
     ),
-    ("SELECT * REPLACE (1 AS k) FROM a", Unsupported, "* REPLACE is not supported"),
     ("SELECT DISTINCT ON (k) k FROM a", Unsupported, "DISTINCT ON is not supported"),
     (
         "WITH RECURSIVE w AS (SELECT k FROM a UNION ALL SELECT k FROM w) SELECT k FROM w",

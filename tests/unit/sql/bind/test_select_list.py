@@ -26,6 +26,7 @@ def _driver() -> Driver:
         ("SELECT g, count(*) AS n, n * 2 AS m FROM t GROUP BY g HAVING m > 1", {"g": 1, "n": 1, "m": 2}),
         ("SELECT * EXCEPT (x), g AS h FROM t", {"g": 1, "s": "ab", "h": 1}),
         ("SELECT t.* EXCEPT (s, X) FROM t", {"g": 1}),
+        ("SELECT * EXCEPT (s) REPLACE (g + 1 AS G) FROM t", {"g": 2, "x": 2}),
         ("SELECT s AS a FROM t WHERE g = 2 UNION ALL SELECT upper(s) FROM t", {"a": "AB"}),
     ],
 )
@@ -41,6 +42,8 @@ def test_the_spelling_means_what_spark_means(query: str, row: dict[str, Any]) ->
         ("SELECT g + 1 AS a FROM t WHERE a > 1", "no column `a`"),
         ("SELECT * EXCEPT (y) FROM t", "no column `y` to leave out"),
         ("SELECT * EXCEPT (g, x, s) FROM t", "leaves no column"),
+        ("SELECT * REPLACE (1 AS y) FROM t", "no column `y` to replace"),
+        ("SELECT * REPLACE (1 AS g) FROM t JOIN t AS u ON t.g = u.g", "several columns `g` to replace"),
         ("SELECT g AS a FROM t UNION ALL SELECT count(*) FROM t GROUP BY a", "no column `a`"),
     ],
 )

@@ -20,7 +20,9 @@ QUERIES = {
     "SELECT n FROM s ORDER BY n |> LIMIT 1": "SELECT n FROM s ORDER BY n LIMIT 1",
     "FROM s |> ORDER BY n |> LIMIT 1 |> LIMIT 5": "SELECT * FROM s ORDER BY n LIMIT 1",
     "FROM s |> ORDER BY n |> LIMIT 2 |> JOIN p ON s.k = p.k |> SELECT s.n, p.v": "SELECT 1 AS n, 10 AS v",
+    "FROM s |> SELECT k AS j |> AS t |> JOIN p ON t.j = p.k |> SELECT t.j": "SELECT k AS j FROM s JOIN p USING (k)",
     "FROM s |> EXTEND n * 2 AS m |> ORDER BY m DESC |> LIMIT 1": "SELECT *, 8 AS m FROM s WHERE n = 4",
+    "FROM s |> SET n = n + 1, k = n || k |> DROP n": "SELECT (n + 1) || k AS k FROM s",
     "FROM s |> SELECT k |> UNION ALL (SELECT k FROM p) |> LIMIT 2": "SELECT 'a' AS k FROM p",
 }
 
@@ -51,7 +53,7 @@ def test_the_order_of_a_pipe_is_that_of_its_last_operators(shop: Driver) -> None
 def test_a_pipe_that_is_wrong_is_refused(shop: Driver) -> None:
     with pytest.raises(Unsupported, match="WHERE within the operator SELECT of a pipe"):
         shop.sql("FROM s |> SELECT k WHERE n > 1")
-    with pytest.raises(Unsupported, match="the operator `DROP` of a pipe is not supported"):
-        shop.sql("FROM s |> DROP n")
+    with pytest.raises(Unsupported, match="the operator `TABLESAMPLE` of a pipe is not supported"):
+        shop.sql("FROM s |> TABLESAMPLE (1 ROWS)")
     with pytest.raises(UnknownName, match="`n`"):
         shop.sql("FROM s |> SELECT k |> ORDER BY n")

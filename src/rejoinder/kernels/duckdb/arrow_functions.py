@@ -39,6 +39,8 @@ ARROW_FUNCTIONS = (
     ArrowFunction(wide_decimals.FUNCTION, wide_decimals.calculate, wide_decimals.RESULT),
     ArrowFunction("arrow_crc32", checksums.crc32, pa.int64()),
     ArrowFunction("arrow_json_extract", lenient_json.extract, pa.string(), makes_nulls=True),
+    ArrowFunction("arrow_json_last", lenient_json.last, pa.string(), makes_nulls=True),
+    ArrowFunction("arrow_json_normal", lenient_json.normal, pa.string(), makes_nulls=True),
     ArrowFunction("arrow_json_keys", lenient_json.keys, pa.list_(pa.string()), makes_nulls=True),
     ArrowFunction("arrow_json_lengths", lenient_json.lengths, pa.int32(), makes_nulls=True),
     ArrowFunction("arrow_levenshtein", edit_distance.levenshtein, pa.int32()),

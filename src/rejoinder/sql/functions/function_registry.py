@@ -22,6 +22,7 @@ from rejoinder.sql.functions.scalar_function import ScalarFunction
 from rejoinder.sql.functions.text import (
     encodings,
     json_functions,
+    json_schemas,
     letter_functions,
     patterns,
     printf_formats,
@@ -63,7 +64,7 @@ FAMILIES: dict[str, tuple[ScalarFunction, ...]] = {
         *url_functions.FUNCTIONS,
     ),
     "Bytes and digests": (*encodings.FUNCTIONS, *row_hashes.FUNCTIONS),
-    "JSON": json_functions.FUNCTIONS,
+    "JSON and CSV": (*json_functions.FUNCTIONS, *json_schemas.FUNCTIONS),
     "Dates and times": (
         *time_functions.FUNCTIONS,
         *calendar_functions.FUNCTIONS,
@@ -99,5 +100,5 @@ def meant_functions(name: str) -> str:
     >>> meant_functions("lenght")
     'did you mean `length(text)`?'
     """
-    close = difflib.get_close_matches(name.lower(), SIGNATURES, n=2, cutoff=0.7)
+    close = difflib.get_close_matches(name.lower(), SIGNATURES, n=2, cutoff=0.6)
     return f"did you mean {' or '.join(f'`{SIGNATURES[match]}`' for match in close)}?" if close else ""

@@ -212,6 +212,11 @@ SPELLINGS = (
             ("tuple_sketch_agg_integer", "tuple_sketch_estimate_integer", "k, n"),
         )
     ),
+    Spelling(
+        ("json_tuple",),
+        "`LATERAL VIEW json_tuple(text, 'a', 'b')`, also in SELECT",
+        "SELECT k, a, b FROM s LATERAL VIEW json_tuple(k, 'a', 'b') t AS a, b",
+    ),
     Spelling(("sum_distinct",), "`SUM(DISTINCT x)`", "SELECT k, SUM(DISTINCT n) AS x FROM s GROUP BY k"),
     Spelling(
         ("grouping",), "`grouping(x)` beside GROUPING SETS", "SELECT k, grouping(k) AS x FROM s GROUP BY ROLLUP (k)"

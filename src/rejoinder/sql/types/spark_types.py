@@ -279,6 +279,7 @@ def _wider_nested(left: pa.DataType, right: pa.DataType) -> pa.DataType | None:
 
 
 def _holds_map(kind: pa.DataType) -> bool:
+    """Whether a value is, or has in it, a map or a calendar interval: these cannot be compared."""
     if pa.types.is_map(kind) or kind == CALENDAR:
         return True
     if pa.types.is_list(kind):

@@ -33,6 +33,7 @@ from rejoinder.kernels.duckdb.functions.templates import Rendering
 from rejoinder.kernels.duckdb.functions.text import (
     encodings,
     json_functions,
+    json_schemas,
     letter_functions,
     patterns,
     printf_formats,
@@ -60,6 +61,7 @@ RENDERINGS: dict[str, Rendering] = {
     **datetime_patterns.RENDERINGS,
     **encodings.RENDERINGS,
     **json_functions.RENDERINGS,
+    **json_schemas.RENDERINGS,
     **logic.RENDERINGS,
     **math_functions.RENDERINGS,
     **nested_functions.RENDERINGS,

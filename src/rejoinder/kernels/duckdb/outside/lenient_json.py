@@ -32,6 +32,8 @@ def _refuse_constant(name: str) -> NoReturn:
 
 
 _DECODER = json.JSONDecoder(object_pairs_hook=_Pairs, parse_constant=_refuse_constant, strict=False)
+_STRICT = json.JSONDecoder(object_pairs_hook=_Pairs, parse_constant=_refuse_constant)
+"""Refuses control characters in texts too."""
 _MISSING = object()
 
 
@@ -55,15 +57,51 @@ def keys(texts: pa.ChunkedArray) -> pa.Array:
     return pa.array(names, pa.list_(pa.string()))
 
 
+def last(texts: pa.ChunkedArray, names: pa.ChunkedArray) -> pa.Array:
+    """The last value of a name in objects that is not NULL, as text: what `json_tuple` finds."""
+    values = (_read(text) for text in _rows(texts))
+    found = (
+        next((part for own, part in reversed(value) if own == name and part is not None), None)
+        if isinstance(value, _Pairs)
+        else None
+        for value, name in zip(values, _rows(names), strict=True)
+    )
+    return pa.array([None if value is None else _raw(value) for value in found], pa.string())
+
+
+def normal(texts: pa.ChunkedArray) -> pa.Array:
+    """Texts as `from_json` reads them, in strict JSON: each name once, with its last value; `null` if it reads none."""
+    values = (_read(text, _STRICT) for text in _rows(texts))
+    return pa.array(["null" if value is _MISSING else _written(_once(value)) for value in values], pa.string())
+
+
+def read_first(text: str) -> tuple[Any, bool]:
+    """The first value of a text, with each name once, and whether there is one."""
+    value = _read(text, _STRICT)
+    return (None, False) if value is _MISSING else (_plain(value), True)
+
+
+def _once(value: Any) -> Any:
+    if isinstance(value, _Pairs):
+        return _Pairs({name: _once(part) for name, part in value}.items())
+    return [_once(part) for part in value] if isinstance(value, list) else value
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, _Pairs):
+        return {name: _plain(part) for name, part in value}
+    return [_plain(part) for part in value] if isinstance(value, list) else value
+
+
 def _rows(texts: pa.ChunkedArray) -> Iterable[Any]:
     rows: list[Any] = texts.to_pylist()
     return rows
 
 
-def _read(text: str | None) -> Any:
+def _read(text: str | None, decoder: json.JSONDecoder = _DECODER) -> Any:
     """The first value of a text; `_MISSING` if there is none."""
     try:
-        return _DECODER.raw_decode(_QUOTED.sub(_double_quoted, (text or "").lstrip(_BLANK)))[0]
+        return decoder.raw_decode(_QUOTED.sub(_double_quoted, (text or "").lstrip(_BLANK)))[0]
     except (ValueError, RecursionError):
         return _MISSING
 

@@ -43,7 +43,16 @@ _NODES: dict[type[exp.Expr], str] = {
     exp.Inline: "inline",
     exp.Stack: "stack",
 }
-GENERATORS = ("explode", "posexplode", "inline", "stack", "explode_outer", "posexplode_outer", "inline_outer")
+GENERATORS = (
+    "explode",
+    "posexplode",
+    "inline",
+    "stack",
+    "json_tuple",
+    "explode_outer",
+    "posexplode_outer",
+    "inline_outer",
+)
 _OUTER = "_outer"
 _QUALIFIER = f"generator{MARKS[0]}"
 """The relation of a generator's columns in a SELECT list, which nobody writes."""
@@ -220,6 +229,8 @@ def _elements(call: exp.Expr, name: str, scope: Scope) -> _Elements:
     name = name.removesuffix(_OUTER)
     if name == "stack":
         return _stacked(call, scope)
+    if name == "json_tuple":
+        return _json_fields(call, scope)
     arguments = call.expressions if isinstance(call, exp.Anonymous) else [call.this, *call.expressions]
     if len(arguments) != 1:
         fact = f"`{name}` takes one argument, not {len(arguments)}"
@@ -285,6 +296,22 @@ def _stacked(call: exp.Expr, scope: Scope) -> _Elements:
         if len(kinds) > 1:
             raise mismatch(call, f"`stack` puts {' and '.join(kinds)} into one column", "CAST them to one type")
     return list_of_rows([terms[at : at + width] for at in range(0, rows * width, width)], call, "col{}", first=0)
+
+
+def _json_fields(call: exp.Expr, scope: Scope) -> _Elements:
+    """The values of names in a JSON object, in one row."""
+    text, *names = call.expressions or [None]
+    if text is None or not names or not all(isinstance(name, exp.Literal) and name.is_string for name in names):
+        raise InvalidSql(
+            "`json_tuple` takes a text and the literal names of fields",
+            detail=text_of(call),
+            hint="write json_tuple(text, 'a', 'b')",
+        )
+    term = Term(compile_expression(text, scope).node)
+    if term.type != spark_types.STRING:
+        raise mismatch(call, f"a text is needed, not {spark_types.spark_name(term.type)}", "CAST it to STRING")
+    fields = [function_call("json_tuple", spark_types.STRING, term, options=(name.this,)) for name in names]
+    return list_of_rows([fields], call, "c{}", first=0)
 
 
 def list_of_rows(rows: Sequence[Sequence[Term]], node: exp.Expr, name: str, *, first: int) -> _Elements:

@@ -114,6 +114,8 @@ def call_name(name: str, parts: Sequence[str]) -> str | None:
     if len(parts) == 3:
         name = _UNIT_FORMS.get(name, name)
     name = "date_add" if name == "dateadd" else name
+    if name == "from_json":
+        return f"from_json({parts[0]})"
     if name == "try_to_time":
         return f"try_to_time(to_time({', '.join(parts)}))"
     if name in _FORMS:

@@ -12,8 +12,8 @@ from rejoinder.kernels.duckdb.duckdb_words import text_literal
 from rejoinder.kernels.duckdb.functions.templates import Rendering, bound
 
 _COMMAS_AND_CONSTANTS = r",[ \t\r\n]*[\]\x7D]|(?i:nan|inf)"
-_CLEAN = f"(json_valid({{0}}) AND NOT regexp_matches({{0}}, {text_literal(_COMMAS_AND_CONSTANTS)}))"
-_JAVA_NUMBER = r"[0-9]{8,}[.]|[.]00|[.][0-9]{10,}|[0-9][eE]"
+CLEAN = f"(json_valid({{0}}) AND NOT regexp_matches({{0}}, {text_literal(_COMMAS_AND_CONSTANTS)}))"
+JAVA_NUMBER = r"[0-9]{8,}[.]|[.]00|[.][0-9]{10,}|[0-9][eE]"
 """Numbers that Java may write in another form than DuckDB. It also matches some texts, which costs time only."""
 
 
@@ -24,30 +24,30 @@ def _get_object(call: Call) -> str:
     path, *steps = call.operation.options
     names = [step for step in steps if isinstance(step, str)]
     found = "$" + "".join(f'."{step}"' if isinstance(step, str) else f"[{step}]" for step in steps)
-    raw, with_raw = bound(f"CASE WHEN {_CLEAN} THEN json_extract({{0}}, {text_literal(found)}) END")
+    raw, with_raw = bound(f"CASE WHEN {CLEAN} THEN json_extract({{0}}, {text_literal(found)}) END")
     lenient = f"arrow_json_extract({{0}}, {text_literal(str(path))})"
     # A key that occurs twice is found again if its first value leads nowhere.
     twice = " OR ".join(
         f"regexp_matches({{0}}, {text_literal(f'(?s){quoted}.*{quoted}')})"
-        for quoted in (_literally(f'"{name}"') for name in dict.fromkeys(names))
+        for quoted in (literally(f'"{name}"') for name in dict.fromkeys(names))
     )
     missing = "NULL" if not names else f"CASE WHEN {twice} THEN {lenient} END"
-    strange = f"regexp_matches(CAST({raw} AS VARCHAR), {text_literal(_JAVA_NUMBER)})"
+    strange = f"regexp_matches(CAST({raw} AS VARCHAR), {text_literal(JAVA_NUMBER)})"
     is_null = f"{raw} IS NULL OR json_type({raw}) = 'NULL'" if names else f"{raw} IS NULL"
     return with_raw(
-        f"CASE WHEN {{0}} IS NULL THEN NULL WHEN NOT {_CLEAN} THEN {lenient} WHEN {is_null} THEN {missing} "
+        f"CASE WHEN {{0}} IS NULL THEN NULL WHEN NOT {CLEAN} THEN {lenient} WHEN {is_null} THEN {missing} "
         f"WHEN json_type({raw}) = 'VARCHAR' THEN json_extract_string({raw}, '$') "
         f"WHEN {strange} THEN {lenient} ELSE CAST({raw} AS VARCHAR) END"
     )
 
 
-def _literally(text: str) -> str:
+def literally(text: str) -> str:
     """A regular expression for a text, without braces, which would be places."""
     return re.escape(text).replace(r"\{", r"\x7B").replace(r"\}", r"\x7D")
 
 
 def _lenient(clean: str, lenient: str) -> str:
-    return f"CASE WHEN {{0}} IS NULL THEN NULL WHEN {_CLEAN} THEN {clean} ELSE {lenient}({{0}}) END"
+    return f"CASE WHEN {{0}} IS NULL THEN NULL WHEN {CLEAN} THEN {clean} ELSE {lenient}({{0}}) END"
 
 
 def _written(value: str, kind: pa.DataType, depth: int = 0) -> str:
@@ -80,9 +80,29 @@ def _written(value: str, kind: pa.DataType, depth: int = 0) -> str:
 _LENGTH = "CASE WHEN json_type({0}) = 'ARRAY' THEN CAST(json_array_length({0}) AS INTEGER) END"
 _KEYS = "CASE WHEN json_type({0}) = 'OBJECT' THEN json_keys({0}) END"
 
+
+def _json_tuple(call: Call) -> str:
+    """The value of a name; of a name that occurs twice, the last one that is not NULL."""
+    (name,) = map(str, call.operation.options)
+    quoted = literally(f'"{name}"')
+    twice = f"regexp_matches({{0}}, {text_literal(f'(?s){quoted}.*{quoted}')})"
+    raw, with_raw = bound(
+        f"CASE WHEN {CLEAN} THEN json_extract({{0}}, {text_literal(f'$.{chr(34)}{name}{chr(34)}')}) END"
+    )
+    lenient = f"arrow_json_last({{0}}, {text_literal(name)})"
+    strange = f"regexp_matches(CAST({raw} AS VARCHAR), {text_literal(JAVA_NUMBER)})"
+    return with_raw(
+        f"CASE WHEN {{0}} IS NULL THEN NULL WHEN NOT {CLEAN} OR {twice} THEN {lenient} "
+        f"WHEN {raw} IS NULL OR json_type({raw}) = 'NULL' THEN NULL "
+        f"WHEN json_type({raw}) = 'VARCHAR' THEN json_extract_string({raw}, '$') "
+        f"WHEN {strange} THEN {lenient} ELSE CAST({raw} AS VARCHAR) END"
+    )
+
+
 RENDERINGS: dict[str, Rendering] = {
     "get_json_object": _get_object,
     "json_array_length": _lenient(_LENGTH, "arrow_json_lengths"),
     "json_object_keys": _lenient(_KEYS, "arrow_json_keys"),
+    "json_tuple": _json_tuple,
     "to_json": lambda call: _written("{0}", call.parts[0].type),
 }

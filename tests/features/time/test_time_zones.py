@@ -90,6 +90,37 @@ def test_windows_by_local_day_have_23_24_or_25_hours_and_become_final() -> None:
     assert {row["day"].day: row["hours"] for row in back.table("days")} == {25: 25, 26: 24}
 
 
+def test_windows_begin_at_an_offset() -> None:
+    driver = Driver()
+    driver.sql("CREATE STREAM t (ts TIMESTAMP, WATERMARK ts DELAY OF INTERVAL 0 SECONDS)")
+    window = "ts, INTERVAL 1 DAY, INTERVAL '-6' HOUR"
+    forms = {
+        "value": f"SELECT TUMBLE({window}).start AS start, count(*) AS n FROM t GROUP BY TUMBLE({window})",
+        "relation": "SELECT window_start AS start, count(*) AS n FROM "
+        "TUMBLE(TABLE t, DESCRIPTOR(ts), INTERVAL 1 DAY, INTERVAL '-6' HOUR) GROUP BY window_start",
+        "spark": "SELECT window.start, count(*) AS n FROM t GROUP BY window(ts, '1 day', '1 day', '-6 hours')",
+        "hop": "SELECT w.start, count(*) AS n FROM "
+        "(SELECT HOP(ts, INTERVAL 1 DAY, INTERVAL 1 DAY, INTERVAL '-6' HOUR) AS w FROM t) GROUP BY w",
+        "final": f"SELECT TUMBLE_START({window}) AS start, count(*) AS n FROM t GROUP BY TUMBLE({window}) EMIT FINAL",
+    }
+    for name, text in forms.items():
+        driver.sql(f"CREATE VIEW {name} AS {text}")
+    times = [datetime(1969, 12, 30) + timedelta(hours=5 * step) for step in range(40)]
+    driver.insert("t", *({"ts": at} for at in times))
+    driver.step()
+    driver.insert("t", {"ts": datetime(1970, 1, 20)})
+    driver.step()
+    counts: dict[datetime, int] = {}
+    for at in times:
+        day = (at + timedelta(hours=6)).replace(hour=0) - timedelta(hours=6)
+        counts[day] = counts.get(day, 0) + 1
+    for name in forms:
+        found = {row["start"]: row["n"] for row in driver.table(name) if row["start"] < datetime(1970, 1, 19)}
+        assert found == counts, name
+    with pytest.raises(InvalidSql, match="the offset of windows must be less than the distance of their starts"):
+        driver.sql("SELECT TUMBLE(ts, INTERVAL 1 HOUR, INTERVAL 1 HOUR) AS w FROM t")
+
+
 BAD: list[tuple[str, Any, str]] = [
     ("from_utc_timestamp(ts, 'Mars/Olympus')", InvalidSql, "'Mars/Olympus' is not the name of a time zone"),
     ("from_utc_timestamp(ts, 'europe/berlin')", InvalidSql, "is not the name of a time zone"),

@@ -24,25 +24,26 @@ def _time(call: Call, number: str) -> str:
     return f"make_timestamp({number})" if pa.types.is_timestamp(call.parts[0].type) else f"({number})"
 
 
-def _last_start(call: Call, slide: int) -> str:
-    """The number of the last start, one every `slide`, that is not after the time."""
+def _last_start(call: Call, slide: int, offset: int = 0) -> str:
+    """The number of the last start, one every `slide` from an offset, that is not after the time."""
     number = _number(call)
-    return f"{number} - ({number} % {slide} + {slide}) % {slide}"
+    since = f"{number} % {slide} + {2 * slide - offset % slide}" if offset else f"{number} % {slide} + {slide}"
+    return f"{number} - ({since}) % {slide}"
 
 
 def _tumble_start(call: Call) -> str:
-    (size,) = _sizes(call)
-    return _time(call, _last_start(call, size))
+    size, *offset = _sizes(call)
+    return _time(call, _last_start(call, size, *offset))
 
 
 def _tumble_end(call: Call) -> str:
-    (size,) = _sizes(call)
-    return _time(call, f"{_last_start(call, size)} + {size}")
+    size, *offset = _sizes(call)
+    return _time(call, f"{_last_start(call, size, *offset)} + {size}")
 
 
 def _hop_starts(call: Call) -> str:
-    size, slide, keeps_nulls = _sizes(call)
-    numbers = f"range({_last_start(call, slide)}, {_number(call)} - {size}, -{slide})"
+    size, slide, keeps_nulls, *offset = _sizes(call)
+    numbers = f"range({_last_start(call, slide, *offset)}, {_number(call)} - {size}, -{slide})"
     starts = f"list_transform({numbers}, lambda number: {_time(call, 'number')})"
     return f"CASE WHEN {{0}} IS NULL THEN {'[NULL]' if keeps_nulls else '[]'} ELSE {starts} END"
 

@@ -129,7 +129,7 @@ def _arguments(call: exp.Expr, name: str) -> tuple[exp.Expr, exp.Column, Sequenc
         fact = f"named arguments of {name} are not supported"
         raise Unsupported(fact, detail=text_of(call), hint=f"pass arguments by position: {form}")
     wanted = 4 if name in ("HOP", "CUMULATE") else 3
-    if len(arguments) != wanted:
+    if len(arguments) != wanted + (name in ("TUMBLE", "HOP") and len(arguments) > wanted):
         raise InvalidSql(f"{name} takes {wanted} arguments, not {len(arguments)}", detail=text_of(call), hint=form)
     relation, descriptor, *lengths = arguments
     if isinstance(relation, exp.Column) and len(relation.parts) == 1:

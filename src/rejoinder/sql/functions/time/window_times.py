@@ -46,6 +46,20 @@ def read_length(argument: exp.Expr, node: exp.Expr, kind: pa.DataType, what: str
     return length
 
 
+def read_offset(argument: exp.Expr | None, node: exp.Expr, kind: pa.DataType, slide: int) -> int:
+    """Read how far the start of windows is from 1970, or from 0. Raises `InvalidSql` unless it is less than a slide."""
+    if argument is None:
+        return 0
+    offset = _count(argument, node) if spark_types.is_integer(kind) else _micros(argument, node)
+    if abs(offset) >= slide:
+        raise errors.InvalidSql(
+            "the offset of windows must be less than the distance of their starts",
+            detail=f"in `{text_of(node)}`",
+            hint="take the rest: windows begin at all multiples of the distance from the offset",
+        )
+    return offset
+
+
 def _count(argument: exp.Expr, node: exp.Expr) -> int:
     sign, count = (-1, argument.this) if isinstance(argument, exp.Neg) else (1, argument)
     if not (isinstance(count, exp.Literal) and not count.is_string and count.this.isdigit()):

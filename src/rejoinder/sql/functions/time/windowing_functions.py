@@ -18,7 +18,7 @@ from rejoinder.ir.expressions import nodes, operators
 from rejoinder.ir.expressions.monotone import floor, shift
 from rejoinder.ir.expressions.scalar_operation import MonotoneArgument
 from rejoinder.sql.functions.scalar_function import ScalarFunction
-from rejoinder.sql.functions.time.window_times import read_length, read_time
+from rejoinder.sql.functions.time.window_times import read_length, read_offset, read_time
 from rejoinder.sql.functions.time.windows import bounds_of, is_window, pack
 from rejoinder.sql.parse.clauses import text_of
 from rejoinder.sql.types import spark_types
@@ -46,12 +46,12 @@ class Hop:
 
 
 def compile_tumble(compiler: Compiler, node: exp.Expr) -> Term:
-    """Compile TUMBLE(time, size): the one window of that size that a time is in."""
-    return _tumbled(compiler, node, *_arguments(node, "TUMBLE(time, INTERVAL '5' MINUTE)", 2))
+    """Compile TUMBLE(time, size, offset): the one window of that size that a time is in."""
+    return _tumbled(compiler, node, *_arguments(node, "TUMBLE(time, INTERVAL '5' MINUTE)", 2, 3))
 
 
 def compile_hop(compiler: Compiler, node: exp.Expr) -> Term:
-    """Compile HOP(time, slide, size) or CUMULATE(time, step, size), for which the binder has repeated the row."""
+    """Compile HOP(time, slide, size, offset) or CUMULATE(time, step, size): the binder has repeated the row."""
     hop = read_hop(compiler, node)
     element = compiler.repeated(hop.starts.node)
     if element is None:
@@ -65,7 +65,7 @@ def compile_hop(compiler: Compiler, node: exp.Expr) -> Term:
 
 
 def compile_window(compiler: Compiler, node: exp.Expr) -> Term:
-    """Compile Spark's `window(time, size)` and `window(time, size, slide)`."""
+    """Compile Spark's `window(time, size)` and `window(time, size, slide, start)`."""
     if _is_hop(node):
         return compile_hop(compiler, node)
     return _tumbled(compiler, node, *_arguments(node, "window(time, '5 minutes')", 2))
@@ -159,12 +159,17 @@ def _end_of(compiler: Compiler, node: exp.Expr, name: str) -> Term:
     return bounds.start if name == "start" else bounds.end
 
 
-def _tumbled(compiler: Compiler, node: exp.Expr, argument: exp.Expr, length: exp.Expr) -> Term:
+def _tumbled(
+    compiler: Compiler, node: exp.Expr, argument: exp.Expr, length: exp.Expr, start_at: exp.Expr | None = None
+) -> Term:
     time = read_time(compiler, argument, node)
     size = read_length(length, node, time.type)
-    starts, ends = MonotoneArgument(0, floor(size)), MonotoneArgument(0, (*floor(size), *shift(size)))
-    start = call("tumble_start", time.type, time, options=(size,), monotone=starts)
-    end = call("tumble_end", time.type, time, options=(size,), monotone=ends)
+    offset = read_offset(start_at, node, time.type, size)
+    steps = (*floor(size, plus=-offset % size), *shift(-(-offset % size)))
+    starts, ends = MonotoneArgument(0, steps), MonotoneArgument(0, (*steps, *shift(size)))
+    options = (size, offset) if offset else (size,)
+    start = call("tumble_start", time.type, time, options=options, monotone=starts)
+    end = call("tumble_end", time.type, time, options=options, monotone=ends)
     return pack(start, end, size)
 
 
@@ -185,12 +190,13 @@ def times_that_must_be_known(node: exp.Expr) -> Iterator[exp.Expr]:
 def read_hop(compiler: Compiler, node: exp.Expr) -> Hop:
     """Compile the starts of all windows that a call of HOP, or of `window` with a slide, puts a row into."""
     is_spark, cumulates = _called(node) == "window", _called(node) == "cumulate"
+    start_at: list[exp.Expr] = []
     if cumulates:
         time, slide, size = _arguments(node, "CUMULATE(time, INTERVAL '1' HOUR, INTERVAL '1' DAY)", 3)
     elif is_spark:
-        time, size, slide = _arguments(node, "window(time, '10 minutes', '5 minutes')", 3)
+        time, size, slide, *start_at = _arguments(node, "window(time, '10 minutes', '5 minutes')", 3, 4)
     else:
-        time, slide, size = _arguments(node, "HOP(time, INTERVAL '5' MINUTE, INTERVAL '10' MINUTE)", 3)
+        time, slide, size, *start_at = _arguments(node, "HOP(time, INTERVAL '5' MINUTE, INTERVAL '10' MINUTE)", 3, 4)
     term = read_time(compiler, time, node)
     length, step = (read_length(part, node, term.type) for part in (size, slide))
     if cumulates:
@@ -203,8 +209,10 @@ def read_hop(compiler: Compiler, node: exp.Expr) -> Hop:
             if not is_spark
             else "window(time, size, slide) takes a slide that is not longer than the size",
         )
-    monotone = MonotoneArgument(0, floor(step, plus=step - length), more=None)
-    options = (length, step, 0 if is_spark else 1)
+    offset = read_offset(start_at[0] if start_at else None, node, term.type, step)
+    plus = -offset % step
+    monotone = MonotoneArgument(0, (*floor(step, plus=step - length + plus), *shift(-plus)), more=None)
+    options = (length, step, 0 if is_spark else 1, *((offset,) if offset else ()))
     starts = call("hop_starts", spark_types.array_of(term.type), term, options=options, monotone=monotone)
     return Hop(starts, length)
 
@@ -228,14 +236,15 @@ def _called(node: exp.Expr) -> str:
 
 def _is_hop(node: exp.Expr) -> bool:
     name = _called(node)
-    return name in ("hop", "cumulate") or (name == "window" and len(node.expressions) == 3)
+    return name in ("hop", "cumulate") or (name == "window" and len(node.expressions) in (3, 4))
 
 
-def _arguments(node: exp.Expr, form: str, count: int) -> list[exp.Expr]:
+def _arguments(node: exp.Expr, form: str, *counts: int) -> list[exp.Expr]:
     values = list(node.expressions)
-    if len(values) != count:
+    if len(values) not in counts:
+        wanted = " or ".join(map(str, counts))
         raise errors.InvalidSql(
-            f"`{node.name}` takes {count} argument{'s' if count > 1 else ''}, not {len(values)}",
+            f"`{node.name}` takes {wanted} argument{'s' if counts != (1,) else ''}, not {len(values)}",
             detail=f"in `{text_of(node)}`",
             hint=f"write {form}",
         )
@@ -246,14 +255,14 @@ _TEN = "TIMESTAMP '2024-02-29 10:11:12'"
 
 FUNCTIONS = (
     ScalarFunction(
-        "tumble(time, size)",
-        "The window of a size that a time is in; tumble_start and tumble_end are its ends.",
+        "tumble(time, size, offset)",
+        "The window of a size that a time is in, begun at an offset; tumble_start and tumble_end are its ends.",
         f"tumble({_TEN}, INTERVAL 1 HOUR).start = TIMESTAMP '2024-02-29 10:00:00'",
         aliases=("tumble_start", "tumble_end"),
         form=compile_tumble,
     ),
     ScalarFunction(
-        "hop(time, slide, size)",
+        "hop(time, slide, size, offset)",
         "The windows of a size, one every `slide`, that a time is in: the row is repeated for each of them.",
         "",
         aliases=("hop_start", "hop_end"),
@@ -261,7 +270,7 @@ FUNCTIONS = (
     ),
     ScalarFunction(
         "window(time, '5 minutes')",
-        "Spark's windows, tumbling, or sliding with a third argument; a row whose time is NULL is left out.",
+        "Spark's windows, with a slide and a start as further arguments; a row whose time is NULL is left out.",
         f"window({_TEN}, '1 hour').end = TIMESTAMP '2024-02-29 11:00:00'",
         form=compile_window,
     ),

@@ -43,6 +43,8 @@ from rejoinder.runtime.task import Task, key_columns, needles
 
 Names = tuple[tuple[str, str], ...]
 Positions = list[tuple[Int64, Int64]]
+SMALL = 64
+"""Pairs up to which consolidating the rows first does not pay."""
 
 
 @dataclass(frozen=True)
@@ -132,19 +134,32 @@ class Matching:
     def limited(self) -> tuple[Matching, Positions]:
         """Return the positions of the pairs, by run, and the matching whose runs they refer to.
 
-        If there are too many, the rows are consolidated first: then the number of pairs depends neither on compaction
-        nor on rows that were retracted. Raises `LimitReached` if there are still too many.
+        If there are too many, or if many of them would cancel each other, the rows are consolidated first: then the
+        number of pairs depends neither on compaction nor on rows that were retracted. Otherwise a path through n
+        inputs that each have a row, its retraction and a new row would find 3ⁿ pairs instead of one. Raises
+        `LimitReached` if there are still too many.
         """
         if self.latest is not None or self.near is not None or self.between is not None:
             return self, list(self._positions())
         try:
-            return self, self._within_limit()
+            positions = self._within_limit()
+            if not self._cancels(positions):
+                return self, positions
+            net = self._consolidated()
         except TooManyPairsError:
             net = self._consolidated()
         matches = net._matches(net.runs[0])
         if (matches * np.abs(diffs(net.stream))).sum() > self.limit:
             raise net._too_many(matches)
         return net, net._within_limit()
+
+    def _cancels(self, positions: Positions) -> bool:
+        """Return whether a quarter or more of the pairs are with retracted rows, so that half of them are not net."""
+        pairs = sum(len(right) for _, right in positions)
+        if pairs < SMALL:
+            return False
+        signed = [(run, right) for run, (_, right) in zip(self.runs, positions, strict=True) if has_diffs(run)]
+        return 4 * sum(int((diffs(run)[right] < 0).sum()) for run, right in signed) >= pairs
 
     def _within_limit(self) -> Positions:
         positions: Positions = []

@@ -13,10 +13,12 @@ from hypothesis import strategies as st
 from rejoinder.ir.expressions.expression import column
 from rejoinder.kernels.arrow.hashing import _M1, _M2, NULL_HASH
 from rejoinder.kernels.duckdb.text_expression import text_expression
+from rejoinder.plan.physical.arrangement import Arrangement
 from rejoinder.plan.physical.join_steps import Lookup
 from rejoinder.plan.physical.steps import Arrange
 from rejoinder.runtime.steps.arrange import arrange, insert_runs
 from rejoinder.runtime.steps.lookup import lookup
+from rejoinder.runtime.task import Task
 from rejoinder.testing import Driver
 from tests.unit.runtime.tasks import SCHEMA, arrangement, delta, key, meaning, task
 
@@ -38,10 +40,8 @@ def joined(left: Rows, runs: list[Rows], names: tuple[str, ...]) -> Counter[Any]
     return Counter({pair: diff for pair, diff in result.items() if diff})
 
 
-@pytest.mark.parametrize("names", [("k",), ("k", "s")])
-@given(left=ROWS, runs=st.lists(ROWS, max_size=3))
-def test_it_is_the_join(names: tuple[str, ...], left: Rows, runs: list[Rows]) -> None:
-    target = BY_K if names == ("k",) else BY_BOTH
+def filled(runs: list[Rows], target: Arrangement) -> Task:
+    """A task over an arrangement with these runs."""
     now = task()
     for rows in runs:
         before = {**now.before, **now.report.spines}
@@ -50,6 +50,14 @@ def test_it_is_the_join(names: tuple[str, ...], left: Rows, runs: list[Rows]) ->
         arrange(now, Arrange("r", target, check=False))
         insert_runs(now)
         now.report.spines = {**before, **now.report.spines}
+    return now
+
+
+@pytest.mark.parametrize("names", [("k",), ("k", "s")])
+@given(left=ROWS, runs=st.lists(ROWS, max_size=3))
+def test_it_is_the_join(names: tuple[str, ...], left: Rows, runs: list[Rows]) -> None:
+    target = BY_K if names == ("k",) else BY_BOTH
+    now = filled(runs, target)
     now.streams["in"] = delta(left)
     step = Lookup("in", "out", target, key(*names), True, ("k", "s"), (("s", "other"),), None)
     lookup(now, step)
@@ -68,6 +76,15 @@ def test_pairs_are_filtered_and_projected() -> None:
     )
     lookup(now, Lookup("in", "out", BY_K, key("k"), True, ("k", "s"), (("s", "other"),), smaller, outputs=outputs))
     assert meaning(now.streams["out"]) == {("xb", 1): 2}
+
+
+def test_pairs_with_retracted_rows_are_not_made() -> None:
+    """Otherwise a path through n inputs that changed twice would make 3ⁿ pairs."""
+    now = filled([[(1, "a", 1)], [(1, "a", -1), (1, "b", 1)]], BY_K)
+    now.streams["in"] = delta([(1, str(number), 1) for number in range(64)])
+    lookup(now, Lookup("in", "out", BY_K, key("k"), True, ("k", "s"), (("s", "other"),), None))
+    assert now.streams["out"].num_rows == 64
+    assert meaning(now.streams["out"]) == {(1, str(number), "b"): 1 for number in range(64)}
 
 
 def unmixed(hashed: int) -> int:

@@ -8,7 +8,10 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 
-from rejoinder.ir.expressions.expression import Expression, column, conjunction, renamed
+import pyarrow as pa
+
+from rejoinder.ir.expressions import nodes
+from rejoinder.ir.expressions.expression import Expression, column, conjunction, renamed, substitute
 from rejoinder.ir.identities import Defined, RelationId, column_text
 from rejoinder.plan.blocks.normal_form import PRESENT, Block, VersionColumns
 from rejoinder.plan.join.hop import FROM, TO, Hop
@@ -20,6 +23,8 @@ from rejoinder.plan.physical.fragments import Fragment, Rounds
 from rejoinder.plan.physical.join_steps import Coverage, Lookup, MatchStatus, Presence
 from rejoinder.plan.physical.steps import Check, Derive, Step, Sweep
 from rejoinder.plan.rounds.labels import shown
+
+_TRUE = Expression(nodes.Literal(True, pa.bool_()), "TRUE")
 
 
 @dataclass(frozen=True)
@@ -61,7 +66,8 @@ def check_keys(rounds: Rounds, join: JoinPlan) -> None:
             continue
         names = dict(each.columns)
         predicate = conjunction([_plain(p, names) for p in join.graph.filters[at]])
-        plain = tuple(_plain(key, names) for key in failing)
+        present = {i: _TRUE for i, name in each.columns if name == PRESENT}  # these rows are there
+        plain = tuple(_plain(substitute(key, present), names) for key in failing)
         for fragment in rounds.fragments[each.relation]:
             rounds.add(fragment.round, Check(fragment.stream, predicate, plain))
 

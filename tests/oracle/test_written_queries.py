@@ -55,6 +55,32 @@ QUERIES = {
     "widths": "SELECT a.k FROM a JOIN b ON a.x = b.y",
     "projection": "SELECT a.k + b.y AS total, CASE WHEN a.s IS NULL THEN 'none' ELSE a.s END AS s "
     "FROM a JOIN b ON a.k = b.k",
+    "JOIN without ON": ["SELECT a.k, b.y FROM a JOIN b", "SELECT a.k, b.y FROM a CROSS JOIN b"],
+    "LEFT JOIN without ON": ["SELECT a.k, z FROM a LEFT JOIN c", "SELECT a.k, z FROM a LEFT JOIN c ON TRUE"],
+    "columns of one name in a subquery": [
+        "SELECT s, y FROM (SELECT * FROM a JOIN b ON a.k = b.k) q",
+        "SELECT s, y FROM (SELECT s, y FROM a JOIN b ON a.k = b.k) q",
+    ],
+    "a count of no rows as a key that can fail": [
+        "SELECT s, n FROM a JOIN LATERAL (SELECT count(*) AS n FROM b WHERE b.y = a.k) q ON n + 1 = a.k",
+        "SELECT s, n FROM (SELECT *, (SELECT count(*) FROM b WHERE b.y = a.k) AS n FROM a) q WHERE n + 1 = k",
+    ],
+    "NULL in a UNION": "SELECT k, NULL AS n FROM a UNION ALL SELECT NULL, y FROM b UNION SELECT count(*), NULL FROM c",
+    "position of a star": "SELECT * FROM c ORDER BY 2 DESC NULLS LAST, 1, 3 LIMIT 2",
+    "position in a UNION": "SELECT k, x FROM a UNION SELECT k, y FROM b ORDER BY 2 NULLS FIRST, 1 NULLS FIRST LIMIT 2",
+    "alias in an ORDER BY": "SELECT DISTINCT -z AS k, k AS kk FROM c ORDER BY k + 1, kk LIMIT 2",
+    "keys that are not selected": [
+        "SELECT rank() OVER (ORDER BY z, k) AS r FROM c ORDER BY c.z + 1 DESC NULLS LAST, c.k LIMIT 2",
+        "SELECT r FROM (SELECT rank() OVER (ORDER BY z NULLS FIRST, k) AS r, z, k FROM c) "
+        "ORDER BY z DESC NULLS LAST, k LIMIT 2",
+    ],
+    "grouping in an ORDER BY": [
+        "SELECT z, count(*) AS n, rank() OVER (ORDER BY count(*), z) AS r FROM c GROUP BY ROLLUP (z) "
+        "ORDER BY CASE WHEN grouping(z) = 0 THEN z END, grouping(z), z LIMIT 2",
+        "SELECT z, n, r FROM (SELECT z, grouping(z) AS g, count(*) AS n, "
+        "rank() OVER (ORDER BY count(*), z NULLS FIRST) AS r FROM c GROUP BY ROLLUP (z)) "
+        "WHERE n > 0 ORDER BY CASE WHEN g = 0 THEN z END NULLS FIRST, g, z NULLS FIRST LIMIT 2",
+    ],
     "DISTINCT": "SELECT DISTINCT a.k, b.y FROM a JOIN b ON a.k = b.k",
     "DISTINCT of one": "SELECT DISTINCT s, d FROM a",
     "DISTINCT floats": "SELECT DISTINCT f FROM b",

@@ -13,7 +13,7 @@ from itertools import count
 import pyarrow as pa
 from sqlglot import exp
 
-from rejoinder.errors import InvalidSql, TypeMismatch, Unsupported
+from rejoinder.errors import InvalidSql, Unsupported
 from rejoinder.host.caps import cap_reached, caps
 from rejoinder.ir.catalog import Catalog, Source, View
 from rejoinder.ir.expressions.expression import Expression, column
@@ -47,19 +47,19 @@ from rejoinder.sql.bind.relations.repeated_rows import repeat_rows
 from rejoinder.sql.bind.relations.table_functions import bind_table_function, is_table_function
 from rejoinder.sql.bind.scope import Column, Scope, Side
 from rejoinder.sql.bind.select_list import plain_select_list
-from rejoinder.sql.bind.set_queries import bind_set_operation, refuse_incomparable
+from rejoinder.sql.bind.set_queries import BRANCH, bind_set_operation, refuse_incomparable, untyped
 from rejoinder.sql.bind.subqueries.conditions import bind_where
 from rejoinder.sql.bind.subqueries.join_conditions import combine_with_subqueries
 from rejoinder.sql.bind.subqueries.subquery_values import without_subqueries
 from rejoinder.sql.bind.temporal_filters import bind_current
-from rejoinder.sql.bind.windows.order_and_limit import has_limit, with_limit, without_order
+from rejoinder.sql.bind.windows.order_and_limit import has_limit, with_limit, with_positions, without_order
 from rejoinder.sql.bind.windows.select_windows import SelectWindows, bind_qualify, no_windows
 from rejoinder.sql.bind.windows.window_syntax import has_windows, with_named_windows
 from rejoinder.sql.functions.expression_compiler import compile_expression, compile_window, output_name
 from rejoinder.sql.functions.time.windows import ColumnBounds, ends_of_column
 from rejoinder.sql.parse.clauses import (
     ONE_OF_EACH,
-    refuse_duplicate_names,
+    distinct_names,
     refuse_recursion,
     refuse_subqueries,
     refuse_unread_clauses,
@@ -130,8 +130,10 @@ class Binder:
 
     def select(self, node: exp.Select, ctes: Ctes) -> Query:
         """Bind SELECT … FROM … WHERE …."""
+        is_branch = BRANCH in node.meta
         root, scope = self.sources(node, ctes)
-        node = resolve_emit_time(with_named_windows(plain_select_list(node, scope)), scope)
+        node = with_positions(plain_select_list(node, scope), scope)
+        node = resolve_emit_time(with_named_windows(node), scope)
         where = node.args.get("where")
         root, scope = repeat_rows(root, scope, [where, node.args.get("group"), *node.expressions], self.numbers)
         if where is not None:
@@ -151,7 +153,7 @@ class Binder:
             node, scope = functions.rewritten(node), functions.scope
         elif node.args.get("qualify"):
             raise no_windows(node)
-        outputs, windows = self.outputs(node, scope), self.windows(node, scope)
+        outputs, windows = self.outputs(node, scope, may_be_null=is_branch), self.windows(node, scope)
         if functions is not None:
             predicates = bind_qualify(node, scope)
             ends = [end for window in windows.values() for end in (window.start, window.end)]
@@ -178,11 +180,12 @@ class Binder:
     def distinct(self, query: Query) -> Query:
         """Remove duplicate rows from a query."""
         number = next(self.numbers)
-        named = tuple((column_text(number, name), e) for name, e in query.outputs)
+        ids = [column_text(number, name) for name in distinct_names([name for name, _ in query.outputs])]
+        named = tuple((i, e) for i, (_, e) in zip(ids, query.outputs, strict=True))
         columns = tuple((i, e.type) for i, e in named)
         refuse_incomparable("DISTINCT", columns)
         root = Distinct(Project(query.root, named), columns)
-        return Query(root, tuple((name, column(column_text(number, name), e.type)) for name, e in query.outputs))
+        return Query(root, tuple((name, column(i, e.type)) for i, (name, e) in zip(ids, query.outputs, strict=True)))
 
     # -- FROM -------------------------------------------------------------------------------------------------------
 
@@ -291,14 +294,15 @@ class Binder:
     def inlined(self, query: Query, alias: str, node: exp.Expr) -> tuple[Node, Scope]:
         """Inline a query as an item of FROM."""
         number = next(self.numbers)
-        refuse_duplicate_names([name for name, _ in query.outputs], "in a subquery", node)
-        named = [(column_text(number, name), e) for name, e in query.outputs]
+        ids = [column_text(number, name) for name in distinct_names([name for name, _ in query.outputs])]
+        named = [(i, e) for i, (_, e) in zip(ids, query.outputs, strict=True)]
         bounds = {}
         for name, window in query.windows.items():
             bounds[name] = ColumnBounds.of(column_text(number, name), window.size)
             named += [(bounds[name].start, window.start), (bounds[name].end, window.end)]
         columns = [
-            Column(alias, name, column_text(number, name), e.type, bounds=bounds.get(name)) for name, e in query.outputs
+            Column(alias, name, i, e.type, bounds=bounds.get(name))
+            for i, (name, e) in zip(ids, query.outputs, strict=True)
         ]
         return Project(query.root, tuple(named)), Scope.of(self.aliased(columns, node))
 
@@ -349,8 +353,8 @@ class Binder:
 
     # -- expressions ------------------------------------------------------------------------------------------------
 
-    def outputs(self, node: exp.Select, scope: Scope) -> tuple[tuple[str, Expression], ...]:
-        """Bind the SELECT list; expand stars."""
+    def outputs(self, node: exp.Select, scope: Scope, *, may_be_null: bool) -> tuple[tuple[str, Expression], ...]:
+        """Bind the SELECT list; expand stars. `may_be_null`: a column may be a NULL without a type."""
         result: list[tuple[str, Expression]] = []
         for item in node.expressions:
             if isinstance(item, exp.Star) or (isinstance(item, exp.Column) and isinstance(item.this, exp.Star)):
@@ -360,8 +364,8 @@ class Binder:
             refuse_subqueries(item)
             inner = item.this if isinstance(item, exp.Alias) else item
             expression = compile_expression(inner, scope)
-            if pa.types.is_null(expression.type):
-                raise TypeMismatch("NULL has no type", detail=text_of(item), hint="CAST it, as in CAST(NULL AS STRING)")
+            if pa.types.is_null(expression.type) and not may_be_null:
+                raise untyped(text_of(item))
             result.append((item.alias if isinstance(item, exp.Alias) else output_name(item, scope), expression))
         return tuple(result)
 

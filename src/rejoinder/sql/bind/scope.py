@@ -111,17 +111,6 @@ class Scope:
                 result |= dict.fromkeys((c.bounds.start, c.bounds.end), c.type.field("start").type)
         return result
 
-    def refuse_double_qualifiers(self, other: Scope, place: str) -> None:
-        """Raise `AmbiguousName` if two relations have the same alias."""
-        ours = {c.qualifier.lower() for c in self.columns if c.qualifier}
-        for column in other.columns:
-            if column.qualifier.lower() in ours:
-                raise AmbiguousName(
-                    f"`{column.qualifier}` names two relations",
-                    detail=place,
-                    hint="give one of them another name: … AS other",
-                )
-
     def all(self, qualifier: str | None, place: str) -> list[Column]:
         """Return the columns of `*` or `qualifier.*`. As in Spark, `qualifier.*` lists hidden columns first."""
         if qualifier is None:
@@ -146,9 +135,10 @@ class Scope:
             return columns[0]
         if columns:
             both = " and ".join(f"`{c.qualifier}.{c.name}`" for c in columns)
-            raise AmbiguousName(
-                f"column `{name}` is ambiguous", detail=f"{both} in {place}", hint=f"write {both.split(' ')[0]}"
-            )
+            hint = f"write {both.split(' ')[0]}"
+            if len({c.qualifier.lower() for c in columns}) == 1:
+                hint = "two relations of one name, or two columns of one: give one of them another name with AS"
+            raise AmbiguousName(f"column `{name}` is ambiguous", detail=f"{both} in {place}", hint=hint)
         shown = f"{qualifier}.{name}" if qualifier else name
         names = [c.name for c in self.columns if qualifier is None or c.qualifier.lower() == qualifier.lower()]
         shown_names = names or [

@@ -118,6 +118,16 @@ def marked_name(text: str, number: int) -> str:
     return f"{text}{MARKS[0]}{f'{number:b}'.translate(_UNSEEN)}"
 
 
+def distinct_names(names: Sequence[str]) -> list[str]:
+    """The names of columns as parts of ids: one that was there before, in any case, gets a mark that nobody sees."""
+    seen: set[str] = set()
+    result = []
+    for number, name in enumerate(names):
+        result.append(marked_name(name, number) if name.lower() in seen else name)
+        seen.add(name.lower())
+    return result
+
+
 def relation_name(table: exp.Table) -> str:
     """Return the name of a relation in FROM; that of a side output has a dot, as in `view.late`."""
     return ".".join(part.name for part in table.parts)

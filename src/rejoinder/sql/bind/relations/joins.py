@@ -56,7 +56,6 @@ _SUPPORTED = "INNER, LEFT, RIGHT, FULL, [LEFT | RIGHT] SEMI, [LEFT | RIGHT | FUL
 def combine(left: Side, right: Side, node: exp.Join, numbers: Iterator[int], event_time: str | None = None) -> Side:
     """Bind a JOIN (or comma); `event_time` is a column of the right side. Raises a `PlanningError`."""
     kind, is_swapped = join_kind(node)
-    left.scope.refuse_double_qualifiers(right.scope, text_of(node))
     names = _shared_names(left.scope, right.scope, node)
     on = node.args.get("on")
     if names is not None:
@@ -64,12 +63,6 @@ def combine(left: Side, right: Side, node: exp.Join, numbers: Iterator[int], eve
         predicates = tuple(predicate for ours, theirs in pairs for predicate in _equal(ours, theirs, node))
     else:
         pairs = []
-        if on is None and node.kind.upper() != "CROSS" and not is_as_of(node):
-            raise Unsupported(
-                f"{_words(node)} without a condition is not supported",
-                detail=f"in `{_words(node)} {text_of(node.this)}`",
-                hint="add ON … or USING (…); CROSS JOIN or ON TRUE joins every row with every row",
-            )
         if on is not None:
             left, right = (Side(*side) for side in repeat_sides(left.parts, right.parts, on, numbers))
         both = left.scope.beside(right.scope)

@@ -8,17 +8,21 @@ A relation has no order, so ORDER BY without LIMIT has no effect and is left out
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import cast
 
 from sqlglot import exp
 
 from rejoinder.errors import InvalidSql
 from rejoinder.sql.bind.query_parser import parse_query
+from rejoinder.sql.bind.scope import Scope
 from rejoinder.sql.bind.windows.window_frames import constant
 from rejoinder.sql.bind.windows.window_syntax import has_windows
 from rejoinder.sql.parse.clauses import text_of
 
 _ROWS = "__rows"
+_POSITION = "position"
+"""Marks a key of ORDER BY that counts the columns of a star, which are not known yet."""
 LARGEST = 2**31 - 1
 """Of LIMIT and OFFSET, as in Spark."""
 
@@ -53,14 +57,11 @@ def with_limit(node: exp.Query) -> exp.Query:
     order = bare.args.get("order")
     for name in ("order", "limit", "offset", "with_"):
         bare.set(name, None)
+    keys = [key.copy() for key in order.expressions] if order is not None else []
     is_plain = isinstance(bare, exp.Select) and not bare.args.get("distinct") and not bare.args.get("qualify")
     if not is_plain or has_windows(cast(exp.Select, bare)):
-        inner = bare.this if isinstance(bare, exp.Subquery) else bare
-        rows = exp.Subquery(this=inner, alias=exp.TableAlias(this=exp.to_identifier(_ROWS)))
-        bare = exp.Select(expressions=[exp.Star()], from_=exp.From(this=rows))
-    keys: list[exp.Expr] = [exp.Ordered(this=exp.true(), nulls_first=True)]
-    if order is not None:
-        keys = [_meant(key, bare) for key in order.expressions]
+        bare = _around(bare.this if isinstance(bare, exp.Subquery) else bare, keys)
+    keys = [_meant(key, bare) for key in keys] or [exp.Ordered(this=exp.true(), nulls_first=True)]
     number = exp.Window(this=exp.RowNumber(), order=exp.Order(expressions=keys), over="OVER")
     conditions: list[exp.Expr] = []
     if first:
@@ -70,6 +71,36 @@ def with_limit(node: exp.Query) -> exp.Query:
     if conditions:
         bare.set("qualify", exp.Qualify(this=exp.and_(*conditions, copy=False)))
     return bare
+
+
+def _around(query: exp.Expr, keys: list[exp.Expr]) -> exp.Select:
+    """A SELECT of all columns of a query. Keys that it does not select become columns of it, which are left out.
+
+    SELECT a, rank() OVER (…) AS r FROM t ORDER BY t.b
+
+    SELECT * EXCEPT (__order_0) FROM (SELECT a, rank() OVER (…) AS r, t.b AS __order_0 FROM t) ORDER BY __order_0
+    """
+    hidden: list[exp.Identifier] = []
+    if isinstance(query, exp.Select) and not query.args.get("distinct"):
+        for key in keys:
+            if _is_selected(key.this, query):
+                continue
+            name = exp.to_identifier(f"__order_{len(hidden)}", quoted=True)
+            query.append("expressions", exp.alias_(_unaliased(key.this, query), name))
+            key.set("this", exp.column(name.copy()))
+            hidden.append(name.copy())
+    rows = exp.Subquery(this=query, alias=exp.TableAlias(this=exp.to_identifier(_ROWS)))
+    star = exp.Star(except_=hidden) if hidden else exp.Star()
+    return exp.Select(expressions=[star], from_=exp.From(this=rows))
+
+
+def _is_selected(key: exp.Expr, query: exp.Select) -> bool:
+    """Whether a key of ORDER BY is a position, or reads only columns that the query selects."""
+    if any(isinstance(part, exp.AggFunc | exp.Window | exp.Query) for part in key.walk()):
+        return False
+    names = {item.output_name.lower() for item in query.expressions}
+    has_star = any(item.is_star for item in query.expressions)
+    return all(not part.table and (has_star or part.name.lower() in names) for part in key.find_all(exp.Column))
 
 
 def row_count(node: exp.Expr, clause: str) -> int | None:
@@ -90,20 +121,60 @@ def row_count(node: exp.Expr, clause: str) -> int | None:
 
 
 def _meant(key: exp.Expr, node: exp.Expr) -> exp.Expr:
-    """A key of ORDER BY: a position or an alias of the SELECT list stands for what is there."""
-    key = key.copy()
+    """A key of ORDER BY: positions and aliases of the SELECT list stand for what is there."""
     inner = key.this if isinstance(key, exp.Ordered) else key
-    found = None
-    if isinstance(inner, exp.Literal) and not inner.is_string and inner.this.isdigit():
-        at = int(inner.this)
-        if not 1 <= at <= len(node.expressions) or any(item.is_star for item in node.expressions):
-            raise InvalidSql(
-                f"ORDER BY {at}: there is no such column", detail=text_of(node), hint="name the column, or count from 1"
-            )
-        found = node.expressions[at - 1]
-    elif isinstance(inner, exp.Column) and not inner.table:
-        name = inner.name.lower()
-        found = next((i for i in node.expressions if isinstance(i, exp.Alias) and i.alias.lower() == name), None)
-    if found is not None:
-        inner.replace(found.unalias().copy())
+    if not (isinstance(inner, exp.Literal) and not inner.is_string and inner.this.isdigit()):
+        key.set("this", _unaliased(inner, node))
+        return key
+    at = int(inner.this)
+    if any(item.is_star for item in node.expressions):
+        inner.meta[_POSITION] = at
+        return key
+    if not 1 <= at <= len(node.expressions):
+        raise _no_position(at, node)
+    inner.replace(node.expressions[at - 1].unalias().copy())
     return key
+
+
+def _unaliased(key: exp.Expr, node: exp.Expr) -> exp.Expr:
+    """An expression in which names of items of the SELECT list stand for the items. Aggregates are about rows."""
+    items = {item.alias.lower(): item.this for item in node.expressions if isinstance(item, exp.Alias)}
+
+    def swapped(part: exp.Expr) -> exp.Expr:
+        if not isinstance(part, exp.Column) or part.table or part.name.lower() not in items:
+            return part
+        if part.find_ancestor(exp.AggFunc, exp.Query) is not None:
+            return part
+        item = items[part.name.lower()].copy()
+        return item if part is key else exp.paren(item, copy=False)
+
+    return key.transform(swapped, copy=False) if items else key
+
+
+def with_positions(node: exp.Select, scope: Scope) -> exp.Select:
+    """The SELECT list with its stars as columns, where ORDER BY counts them: `SELECT * FROM t ORDER BY 2 LIMIT 5`."""
+    qualify = node.args.get("qualify")
+    positions = [] if qualify is None else [n for n in qualify.find_all(exp.Literal) if _POSITION in n.meta]
+    if not positions:
+        return node
+    items = [item for listed in node.expressions for item in _listed(listed, scope)]
+    for literal in positions:
+        at = literal.meta[_POSITION]
+        if not 1 <= at <= len(items):
+            raise _no_position(at, node)
+        literal.replace(items[at - 1].unalias().copy())
+    return node
+
+
+def _listed(item: exp.Expr, scope: Scope) -> Iterator[exp.Expr]:
+    if not item.is_star:
+        yield item
+        return
+    for c in scope.all(item.table or None if isinstance(item, exp.Column) else None, text_of(item)):
+        qualifier = exp.to_identifier(c.qualifier, quoted=True) if c.qualifier else None
+        yield exp.column(exp.to_identifier(c.name, quoted=True), table=qualifier)
+
+
+def _no_position(at: int, node: exp.Expr) -> InvalidSql:
+    hint = "name the column, or count from 1"
+    return InvalidSql(f"ORDER BY {at}: there is no such column", detail=text_of(node), hint=hint)

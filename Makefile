@@ -15,11 +15,14 @@ MINUTES   ?= 10
 SEEDS     ?= 10000
 PATHWAY_VENV := .venv-pathway
 FLINK_VENV   := .venv-flink
+TPCDS_VENV   := .venv-tpcds
 
 # The types of NumPy 2.5 need Python 3.12 to be read, and mypy checks for 3.10.
 LOCKED         := 'pyspark==4.2.0' 'numpy<2.5'
 PATHWAY_LOCKED := pathway==0.33.0
 FLINK_LOCKED   := apache-flink-libraries==2.3.0
+# The extension with the texts of TPC-DS exists for this version of DuckDB, which is not the one of Rejoinder.
+TPCDS_LOCKED   := duckdb==1.5.5 duckdb-extension-tpcds==1.5.5
 UV_LOCKED      := uv==0.13.7
 RELEASE_LOCKED := pip-audit==2.10.1 cyclonedx-bom==7.5.0
 COMPILE := $(UV) pip compile --quiet --universal --python-version 3.10 \
@@ -33,7 +36,7 @@ GROUPED := --dist loadgroup --no-loadscope-reorder
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help venv demo release-check check test test-local test-spark test-deep test-fast format lock bench bench-nexmark bench-epochs bench-state bench-planning bench-operators bench-windows bench-tpch soak clean need-python need-java
+.PHONY: help venv demo release-check check test test-local test-spark test-deep test-fast format lock bench bench-nexmark bench-epochs bench-state bench-planning bench-operators bench-windows bench-tpch tpcds golden-sql soak clean need-python need-java
 
 help: ## List the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -76,6 +79,14 @@ lock: $(VENV)/.uv ## Resolve the locks again; UPGRADE=1 takes the newest version
 	printf '%s\n' $(UV_LOCKED) | $(COMPILE) --output-file requirements-uv.lock - > /dev/null
 	printf '%s\n' $(PATHWAY_LOCKED) | $(COMPILE) --output-file requirements-pathway.lock - > /dev/null
 	printf '%s\n' $(FLINK_LOCKED) | $(COMPILE) --output-file requirements-flink.lock - > /dev/null
+	printf '%s\n' $(TPCDS_LOCKED) | $(COMPILE) --output-file requirements-tpcds.lock - > /dev/null
+
+tpcds: $(INSTALLED) $(TPCDS_VENV)/.installed ## Ask all 99 queries of TPC-DS as views, under changes, and compare with DuckDB; SEED
+	$(TPCDS_VENV)/bin/python tests/oracle/tpcds/export_tpcds.py build/tpcds.json
+	$(BIN)/python -m tests.oracle.tpcds build/tpcds.json $(if $(SEED),--seed $(SEED))
+
+golden-sql: $(INSTALLED) ## Ask Spark's golden queries as views; SPARK is a checkout of Spark's repository
+	$(BIN)/python -m tests.oracle.golden_sql $(SPARK)/sql/core/src/test/resources/sql-tests
 
 functions: $(INSTALLED) ## List the functions of Spark: which are supported, refused or missing, and the score
 	$(BIN)/python -m rejoinder.sql.functions.function_list --score
@@ -121,7 +132,7 @@ release-check: build/release-tool/.installed ## Audit the locked dependencies an
 	@echo "SBOM (CycloneDX): build/rejoinder-sbom.json"
 
 clean: ## Remove the virtual environments, caches and results made here
-	rm -rf $(VENV) $(PATHWAY_VENV) $(FLINK_VENV) build dist benchmarks/out benchmarks/data rejoinder-demo
+	rm -rf $(VENV) $(PATHWAY_VENV) $(FLINK_VENV) $(TPCDS_VENV) build dist benchmarks/out benchmarks/data rejoinder-demo
 	rm -rf .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache spark-warehouse metastore_db derby.log
 	find src tests benchmarks -type d \( -name __pycache__ -o -name '*.egg-info' \) -prune -exec rm -rf {} +
 
@@ -155,7 +166,7 @@ $(INSTALLED): requirements-dev.lock $(RUNTIME)
 
 # The .gitignore inside is what venv itself writes from Python 3.13 on. A peer that cannot be had is left out of the
 # comparison, which says so; the next run tries again.
-$(PATHWAY_VENV)/.installed $(FLINK_VENV)/.installed: .venv-%/.installed: requirements-%.lock | need-python
+$(PATHWAY_VENV)/.installed $(FLINK_VENV)/.installed $(TPCDS_VENV)/.installed: .venv-%/.installed: requirements-%.lock | need-python
 	@echo "Making .venv-$* for the comparison."
 	@$(PYTHON) -m venv .venv-$*
 	@echo '*' > .venv-$*/.gitignore

@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from rejoinder.errors import InvalidSql, RejoinderError, UnknownName
+from rejoinder.errors import InvalidSql, RejoinderError, UnknownName, Unsupported
 from rejoinder.testing import Driver
 
 
@@ -53,6 +53,25 @@ def test_a_query_can_be_ordered_and_limited(driver: Driver, ordering: str, expec
     assert shown == expected
 
 
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        ("SELECT x.k FROM a AS x WHERE k < 3 ORDER BY x.k DESC", [2, 1]),
+        ("SELECT k FROM a WHERE k < 3 ORDER BY -k", [2, 1]),
+        ("SELECT k, count(*) FROM a GROUP BY k ORDER BY count(*) DESC, k DESC LIMIT 2", [3, 2]),
+        ("SELECT -k AS k FROM a WHERE k < 3 ORDER BY k * k", [-1, -2]),
+        ("SELECT k FROM a WHERE k < 3 ORDER BY coalesce(d, 9) DESC, a.k", [2, 1]),
+        ("SELECT DISTINCT k FROM a WHERE k > 1 ORDER BY k % 3", [3, 2]),
+        ("SELECT k FROM a WHERE k > 2 UNION SELECT 7 AS k ORDER BY -k", [7, 3]),
+        ("FROM a |> WHERE k < 3 |> SELECT k |> ORDER BY -k", [2, 1]),
+        ("SELECT id FROM t ORDER BY (SELECT max(d) FROM a WHERE a.k = t.id) DESC", [3, 1]),
+    ],
+)
+def test_a_query_can_be_ordered_by_an_expression(driver: Driver, query: str, expected: list[int]) -> None:
+    assert [next(iter(row.values())) for row in driver.sql(query)] == expected
+    assert len(driver.sql(query)[0]) == (2 if "count" in query else 1), "the sort keys are not part of the result"
+
+
 def test_the_text_before_the_ordering_stays_as_it_is(driver: Driver) -> None:
     assert driver.sql("SELECT 'it''s ORDER BY' AS s FROM t ORDER BY s LIMIT 1") == [{"s": "it's ORDER BY"}]
     assert driver.sql("(SELECT v FROM t) ORDER BY v DESC") == [{"v": "three"}, {"v": "one"}]
@@ -71,7 +90,9 @@ def test_the_text_before_the_ordering_stays_as_it_is(driver: Driver) -> None:
         ("SELECT STREAM k AS _UNDO FROM a", InvalidSql, "column `_UNDO` in the result has a reserved name"),
         ("SELECT k FROM a LIMIT k", InvalidSql, "LIMIT must be a constant whole number"),
         ("SELECT k FROM a OFFSET k", InvalidSql, "OFFSET must be a constant whole number"),
-        ("SELECT k FROM a ORDER BY k + 1", RejoinderError, "ORDER BY takes columns of the result"),
+        ("SELECT DISTINCT k FROM a ORDER BY d + 1", Unsupported, "ORDER BY takes columns of the result"),
+        ("SELECT -k AS k FROM a ORDER BY k + d", Unsupported, "ORDER BY takes columns of the result"),
+        ("SELECT k FROM a ORDER BY k + q", UnknownName, "there is no column `q`"),
     ],
 )
 def test_what_cannot_be_answered_is_refused(driver: Driver, query: str, error: type[RejoinderError], fact: str) -> None:

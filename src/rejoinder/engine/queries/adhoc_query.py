@@ -49,14 +49,16 @@ class Ordered:
 
 
 def split_order(catalog: Catalog, text: str) -> Ordered:
-    """Split ORDER BY and LIMIT from a query. It may order by columns that it does not select."""
+    """Split ORDER BY and LIMIT from a query. It may order by expressions, and by columns that it does not select."""
     query, ordering = split_ordering(text)
-    if not any(isinstance(key, str) for key, _, _ in ordering.keys):
+    if all(isinstance(key, int) for key, _, _ in ordering.keys):
         return Ordered(query, ordering)
     wider, keys, added = with_order_columns(query, ordering, bind(query, catalog).schema.names)
     try:
         bind(wider, catalog)
     except PlanningError:
+        if not all(isinstance(key, str | int) for key, _, _ in ordering.keys):
+            raise
         return Ordered(query, ordering)  # the ORDER BY is invalid, for which `apply` raises an error
     return Ordered(wider, keys, added)
 
@@ -134,6 +136,7 @@ def _rows(store: Scratch, state: State, schema: pa.Schema) -> pa.Table:
 def _ordered(table: pa.Table, ordering: Ordering) -> pa.Table:
     ranks = []
     for key, direction, placement in reversed(ordering.keys):
+        assert isinstance(key, str | int), "an expression has become a column"
         column = single_chunk(table.column(_position(table, key)))
         rank = rank_values(column) * (1 if direction == "ascending" else -1)
         end = len(rank) + 1 if placement == "at_end" else -len(rank) - 1

@@ -15,8 +15,10 @@ from sqlglot.tokenizer_core import Token, TokenType
 
 from rejoinder.errors import Unsupported
 from rejoinder.sql.bind.emit_clause import split_emission
+from rejoinder.sql.bind.groups.aggregate_functions import aggregates_in
 from rejoinder.sql.bind.query_parser import parse_query
 from rejoinder.sql.bind.windows.order_and_limit import has_limit, row_count
+from rejoinder.sql.parse.clauses import text_of
 from rejoinder.sql.parse.dialect import SparkSql
 
 Direction = Literal["ascending", "descending"]
@@ -28,8 +30,8 @@ _CLAUSES = {"order": TokenType.ORDER_BY, "limit": TokenType.LIMIT, "offset": Tok
 class Ordering:
     """ORDER BY, LIMIT and OFFSET."""
 
-    keys: tuple[tuple[str | int, Direction, Placement], ...] = ()
-    """Result columns by name or position, each with its direction and the placement of NULL."""
+    keys: tuple[tuple[str | int | exp.Expr, Direction, Placement], ...] = ()
+    """Columns by name or position, or expressions, each with its direction and the placement of NULL."""
     limit: int | None = None
     offset: int = 0
 
@@ -49,22 +51,56 @@ def split_ordering(text: str) -> tuple[str, Ordering]:
 def with_order_columns(text: str, ordering: Ordering, names: Sequence[str]) -> tuple[str, Ordering, list[str]]:
     """Add the sort keys that a query does not select, under names that are dropped after sorting.
 
-    >>> query, ordering = split_ordering("SELECT a FROM t ORDER BY b")
+    >>> query, ordering = split_ordering("SELECT a FROM t ORDER BY b, lower(t.c)")
     >>> with_order_columns(query, ordering, ["a"])[0]
-    'SELECT a, `b` AS `__order_0` FROM t'
+    'SELECT a, `b` AS `__order_0`, LOWER(t.c) AS `__order_1` FROM t'
+
+    Expressions of columns of the result are added to a query around it. Raises `Unsupported`.
     """
     selected = {name.lower() for name in names}
-    missing = [key for key, _, _ in ordering.keys if isinstance(key, str) and key.lower() not in selected]
-    query = parse_query(text)
-    if not missing or not isinstance(query, exp.Select) or query.args.get("distinct"):
+    items: dict[str, str] = {}
+    keys: list[tuple[str | int | exp.Expr, Direction, Placement]] = []
+    for key, way, place in ordering.keys:
+        item = _item(key, selected)
+        keys.append((key if item is None else items.setdefault(item, f"__order_{len(items)}"), way, place))
+    if not items:
         return text, ordering, []
-    added = {key.lower(): f"__order_{number}" for number, key in enumerate(dict.fromkeys(missing))}
-    items = "".join(f", `{key}` AS `{name}`" for key, name in added.items())
-    keys = tuple(
-        (added.get(key.lower(), key) if isinstance(key, str) else key, way, place) for key, way, place in ordering.keys
+    listed, wider = (
+        "".join(f", {item} AS `{name}`" for item, name in items.items()),
+        replace(ordering, keys=tuple(keys)),
     )
+    terms = [key for key, _, _ in ordering.keys if isinstance(key, exp.Expr)]
+    if len(terms) == len(items) and all(_is_of_result(term, selected) for term in terms):
+        return f"SELECT *{listed} FROM ({text})", wider, list(items.values())
+    query = parse_query(text)
     start = _from_clause(text)
-    return f"{text[:start].rstrip()}{items} {text[start:]}", replace(ordering, keys=keys), list(added.values())
+    is_plain = isinstance(query, exp.Select) and not query.args.get("distinct") and start > 0
+    refused = next((term for term in terms if not is_plain or _uses_alias(term, query)), None)
+    if refused is not None:
+        hint = "name it in the SELECT with AS, and order by that name"
+        raise Unsupported("ORDER BY takes columns of the result", detail=text_of(refused), hint=hint)
+    if not is_plain:
+        return text, ordering, []
+    return f"{text[:start].rstrip()}{listed} {text[start:]}", wider, list(items.values())
+
+
+def _item(key: str | int | exp.Expr, selected: set[str]) -> str | None:
+    """Return what to add to a SELECT list for a sort key; None if the result has it."""
+    if isinstance(key, exp.Expr):
+        return text_of(key)
+    return None if isinstance(key, int) or key.lower() in selected else f"`{key.lower()}`"
+
+
+def _is_of_result(term: exp.Expr, selected: set[str]) -> bool:
+    """Whether an expression is computed from columns of the result alone."""
+    is_scalar = not next(aggregates_in(term), None) and not term.find(exp.Query, exp.Window)
+    return is_scalar and all(not c.table and c.name.lower() in selected for c in term.find_all(exp.Column))
+
+
+def _uses_alias(term: exp.Expr, query: exp.Expr) -> bool:
+    """Whether an expression uses an alias: ORDER BY takes the alias, a SELECT list a column of that name."""
+    aliases = {item.alias.lower() for item in query.expressions if isinstance(item, exp.Alias)}
+    return any(not c.table and c.name.lower() in aliases for c in term.find_all(exp.Column))
 
 
 def _from_clause(text: str) -> int:
@@ -105,7 +141,7 @@ def _before_last_operators(text: str, tokens: list[Token], pipes: list[int], pre
     return text
 
 
-def _key(item: exp.Expression) -> tuple[str | int, Direction, Placement]:
+def _key(item: exp.Expr) -> tuple[str | int | exp.Expr, Direction, Placement]:
     descending = bool(item.args.get("desc"))
     first = item.args.get("nulls_first")
     node = item.this
@@ -113,7 +149,5 @@ def _key(item: exp.Expression) -> tuple[str | int, Direction, Placement]:
     placement: Placement = "at_start" if (not descending if first is None else first) else "at_end"
     if isinstance(node, exp.Literal) and not node.is_string:
         return int(node.this) - 1, direction, placement
-    if isinstance(node, exp.Column) and not node.table:
-        return node.name, direction, placement
-    hint = "name it in the SELECT with AS, and order by that name"
-    raise Unsupported("ORDER BY takes columns of the result", detail=node.sql(dialect="spark"), hint=hint)
+    is_name = isinstance(node, exp.Column) and not node.table
+    return node.name if is_name else node, direction, placement

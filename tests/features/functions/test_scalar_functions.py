@@ -234,6 +234,7 @@ BAD: list[tuple[str, type[Exception], str]] = [
     (TAX.replace("tax (", "upper ("), DefinitionConflict, "`upper` is a function of SQL"),
     (TAX.replace("tax (", "enrich ("), DefinitionConflict, "`enrich` is a function of SQL"),
     (TAX.replace("tax (", "window ("), DefinitionConflict, "`window` is a function of SQL"),
+    ("CREATE FUNCTION f AS 'shop.f'", InvalidSql, "function `f` has no arguments in parentheses"),
     (TAX.replace("PYTHON", "JAVA"), Unsupported, "function `tax` in JAVA is not supported"),
     (TAX.replace("DOUBLE LANGUAGE", "ARRAY LANGUAGE"), RejoinderError, "ARRAY"),
     (TAX.replace(f"{HERE}:tax", "tax"), InvalidSql, "`tax` is not the name of a function that workers can import"),
@@ -244,7 +245,7 @@ BAD: list[tuple[str, type[Exception], str]] = [
     (TAX.replace("country STRING", "amount STRING"), InvalidSql, "`amount` appears twice"),
     ("CREATE VIEW v AS SELECT tax(amount) AS t FROM orders", TypeMismatch, "`tax` takes 2 arguments, not 1"),
     ("CREATE VIEW v AS SELECT tax(country, country) AS t FROM orders", TypeMismatch, "`amount` of `tax` is double"),
-    ("CREATE VIEW v AS SELECT taxed(amount) AS t FROM orders", Unsupported, "the function `taxed` is not supported"),
+    ("CREATE VIEW v AS SELECT taxs(amount) AS t FROM orders", Unsupported, "did you mean `tax`"),
 ]
 
 

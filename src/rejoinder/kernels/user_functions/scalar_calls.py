@@ -8,7 +8,7 @@ row; of a vectorised function, one for each array, and one for each row of an ar
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,8 +22,24 @@ from rejoinder.kernels.user_functions.function_imports import load
 from rejoinder.kernels.user_functions.time_limits import TooLongError, Turn, within
 from rejoinder.kernels.zones.zone_labels import bare, typed
 
-Rows = Sequence[tuple[Any, ...]]
 _MISFITS = (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, OverflowError, TypeError, ValueError)
+
+
+class _Rows(Sequence[tuple[Any, ...]]):
+    """The arguments of each row, made when a row is asked for: a vectorised function needs none."""
+
+    def __init__(self, columns: Sequence[pa.Array], count: int) -> None:
+        self._columns, self._count = columns, count
+
+    def __len__(self) -> int:
+        return self._count
+
+    def __getitem__(self, row: Any) -> Any:
+        return tuple(column[row].as_py() for column in self._columns)
+
+    def __iter__(self) -> Iterator[tuple[Any, ...]]:
+        values = (column.to_pylist() for column in self._columns)
+        return zip(*values, strict=True) if self._columns else iter([()] * self._count)
 
 
 @dataclass(frozen=True)
@@ -49,7 +65,7 @@ class ScalarCalls:
         fields = list(self.function.arguments)  # without arguments there is a column that only counts
         arguments = [typed(column, field.type) for column, field in zip(columns, fields, strict=False)]
         batch = [column.combine_chunks() for column in arguments]
-        rows = list(zip(*(column.to_pylist() for column in batch), strict=True)) if batch else [()] * count
+        rows = _Rows(batch, count)
         try:
             answers, failures = self._answers(batch, rows)
             check = current_check()
@@ -66,13 +82,14 @@ class ScalarCalls:
         self,
         check: AnswerCheck,
         batch: Sequence[pa.Array],
-        rows: Rows,
+        rows: _Rows,
         answers: pa.Array,
         failures: dict[int, RejoinderError],
     ) -> None:
         """Ask once more, in reverse order. Raises `_StoppedError` at a row with two answers."""
         order = pa.array(range(len(rows))[::-1])
-        again, others = self._answers([column.take(order) for column in batch], rows[::-1])
+        turned = [column.take(order) for column in batch]
+        again, others = self._answers(turned, _Rows(turned, len(rows)))
         texts = {row: error.detail for row, error in failures.items()}
         other_texts = {len(rows) - 1 - row: error.detail for row, error in others.items()}
         first = [texts.get(row, answer) for row, answer in enumerate(answers.to_pylist())]
@@ -81,7 +98,7 @@ class ScalarCalls:
         if unequal is not None:
             raise _StoppedError(*unequal)
 
-    def _answers(self, batch: Sequence[pa.Array], rows: Rows) -> tuple[pa.Array, dict[int, RejoinderError]]:
+    def _answers(self, batch: Sequence[pa.Array], rows: _Rows) -> tuple[pa.Array, dict[int, RejoinderError]]:
         """The answer for each row, NULL where it fails, and the failures. Raises `_StoppedError`."""
         try:
             called = load(self.function.reference)
@@ -95,7 +112,7 @@ class ScalarCalls:
             raise _StoppedError(late.row, blocked(self.function, rows[late.row])) from None
 
     def _of_rows(
-        self, called: Callable[..., Any], rows: Rows, turn: Turn
+        self, called: Callable[..., Any], rows: _Rows, turn: Turn
     ) -> tuple[pa.Array, dict[int, RejoinderError]]:
         failures: dict[int, RejoinderError] = {}
         values: list[Any] = []
@@ -144,7 +161,7 @@ class ScalarCalls:
         return structs
 
     def _of_arrays(
-        self, called: Callable[..., Any], batch: Sequence[pa.Array], rows: Rows, turn: Turn
+        self, called: Callable[..., Any], batch: Sequence[pa.Array], rows: _Rows, turn: Turn
     ) -> tuple[pa.Array, dict[int, RejoinderError]]:
         """Call with whole arrays; if that fails, row by row, to find the rows that fail."""
         try:
@@ -153,14 +170,14 @@ class ScalarCalls:
             pass
         failures: dict[int, RejoinderError] = {}
         parts = []
-        for number, row in enumerate(rows):
+        for number in range(len(rows)):
             turn.begin(number)
             try:
                 parts.append(self._array(called(*(column.slice(number, 1) for column in batch)), 1))
             except _MisfitError as misfit:
-                failures[number] = failed(self.function, str(misfit), row)
+                failures[number] = failed(self.function, str(misfit), rows[number])
             except BaseException as failure:  # noqa: BLE001
-                failures[number] = raised(self.function, failure, row)
+                failures[number] = raised(self.function, failure, rows[number])
             if number in failures:
                 parts.append(pa.nulls(1, self.type))
         return pa.concat_arrays(parts), failures

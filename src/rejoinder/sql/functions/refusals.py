@@ -7,6 +7,7 @@ from sqlglot import exp
 from rejoinder import errors
 from rejoinder.sql.functions.function_registry import meant_functions
 from rejoinder.sql.functions.refused_functions import REASONS, SPELLED
+from rejoinder.sql.functions.user_calls import meant_declared
 from rejoinder.sql.parse.clauses import text_of
 from rejoinder.sql.parse.foreign_names import foreign_function
 from rejoinder.sql.types.terms import refuse
@@ -14,7 +15,7 @@ from rejoinder.sql.types.terms import refuse
 _TEMPORAL = ("now", "current_timestamp")
 """Supported as the bound of a temporal filter."""
 LONGEST = 120
-_ENRICH = "in a function of yours (ENRICH)"
+_OWN = "in a function of yours (CREATE FUNCTION)"
 _FORMAT_NODES = (exp.StrToTime,)
 
 
@@ -64,8 +65,9 @@ def unsupported(node: exp.Expr) -> errors.Unsupported:
         hint = (
             (f"write {spelling.how}" if spelling is not None else "")
             or foreign_function(name)
+            or meant_declared(node)
             or meant_functions(name)
-            or f"compute it before the rows come, {_ENRICH}, or when the view is read"
+            or f"compute it before the rows come, {_OWN}, or when the view is read"
         )
         return refuse(node, f"the function `{name}` is not supported", hint)
     return refuse(node, "this is not supported in an expression")

@@ -21,6 +21,8 @@ from rejoinder.sql.types.casts import coerce
 from rejoinder.sql.types.terms import Compiler, Term, mismatch, refuse
 
 _MARK = "user function"
+_OTHERS = "user functions"
+"""In the meta of a call of another function: all that are declared."""
 
 
 def mark_calls(query: exp.Expr, functions: Sequence[UserFunction]) -> None:
@@ -28,14 +30,18 @@ def mark_calls(query: exp.Expr, functions: Sequence[UserFunction]) -> None:
     by_name = {function.name.lower(): function for function in functions}
     if by_name:
         for node in query.find_all(exp.Anonymous):
-            if node.name.lower() in by_name:
-                node.meta[_MARK] = by_name[node.name.lower()]
+            node.meta[_MARK if node.name.lower() in by_name else _OTHERS] = by_name.get(node.name.lower(), functions)
 
 
 def user_function(node: exp.Expr | None, *kinds: FunctionKind) -> UserFunction | None:
     """Return the declared function that a node calls, if it is of one of these kinds."""
     function = node.meta.get(_MARK) if isinstance(node, exp.Anonymous) else None
     return function if isinstance(function, UserFunction) and (not kinds or function.kind in kinds) else None
+
+
+def meant_declared(node: exp.Expr) -> str:
+    """A hint with the declared functions whose names are close to that of a call; empty if none is."""
+    return errors.near_misses(node.name, [function.name for function in node.meta.get(_OTHERS, ())])
 
 
 def compile_user_call(compiler: Compiler, node: exp.Expr, function: UserFunction) -> Term:

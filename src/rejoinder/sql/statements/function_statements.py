@@ -43,6 +43,9 @@ class FunctionReader(StartReader):
         """Parse what follows CREATE [AGGREGATE] FUNCTION."""
         unless = self.if_not_exists()
         name = self.name()
+        if self.peek() != "(":
+            place = self.place(self.tokens[min(self.at, len(self.tokens) - 1)])
+            raise InvalidSql(f"function `{name}` has no arguments in parentheses", detail=place, hint=f"write {_FORM}")
         arguments = self.typed_names(name, may_be_empty=not is_aggregate)
         self.expect("RETURNS")
         kind: FunctionKind = "aggregate" if is_aggregate else "scalar"

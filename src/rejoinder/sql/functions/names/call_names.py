@@ -107,6 +107,8 @@ def call_name(name: str, parts: Sequence[str]) -> str | None:
     name = name.lower()
     if name == "convert_timezone" and len(parts) == 2:
         return f"convert_timezone(current_timezone(), {', '.join(parts)})"
+    if name.startswith("try_make_timestamp"):
+        parts = parts[:6]  # Spark leaves the zone out
     if name == "log" and len(parts) == 1:
         return f"LOG(E(), {parts[0]})"
     if name in ("ceil", "floor") and len(parts) == 1:

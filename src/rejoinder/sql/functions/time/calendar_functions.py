@@ -7,6 +7,7 @@ from sqlglot import exp
 
 from rejoinder.sql.functions.scalar_function import NodeCompiler, ScalarFunction, arguments
 from rejoinder.sql.functions.time.time_functions import compile_extract, date_argument, time_argument
+from rejoinder.sql.functions.time.zone_functions import instant, zone_argument
 from rejoinder.sql.types import spark_types
 from rejoinder.sql.types.casts import cast, coerce
 from rejoinder.sql.types.terms import Compiler, Term, call, mismatch, refuse
@@ -46,18 +47,19 @@ def compile_months_between(compiler: Compiler, node: exp.Expr) -> Term:
 
 
 def _compile_made(kind: pa.DataType, *, is_try: bool) -> NodeCompiler:
-    """Make the compiler of MAKE_TIMESTAMP and its like, of six numbers."""
+    """Make the compiler of MAKE_TIMESTAMP and its like, of six numbers, and of a zone for a TIMESTAMP."""
 
     def compile_made(compiler: Compiler, node: exp.Expr) -> Term:
-        if len(node.expressions) == 7:
-            raise refuse(node, "a time zone is not supported here", "the zone is UTC")
-        terms = [compiler.compile(part) for part in arguments(node, 6)]
+        counts = (6, 7) if kind == spark_types.TIMESTAMP else (6,)
+        given = arguments(node, *counts)
+        terms = [compiler.compile(part) for part in given[:6]]
         if not all(spark_types.is_numeric(term.type) or term.is_null for term in terms):
             raise refuse(node, f"`{node.name}` takes numbers only", "CAST them")
         parts = [cast(term, spark_types.INT, node) for term in terms[:5]]
         seconds = cast(terms[5], _SECONDS, node)
         name = "try_make_timestamp" if is_try else "make_timestamp"
-        return call(name, kind, *parts, seconds, can_fail=True)
+        made = call(name, kind, *parts, seconds, can_fail=True)
+        return made if len(given) == 6 else instant(made, zone_argument(compiler, given[6], node), kind)
 
     return compile_made
 
@@ -89,7 +91,7 @@ FUNCTIONS = (
         spark_types.STRING, nulls="propagated",
     ),
     ScalarFunction(
-        "make_timestamp(y, m, d, h, n, s)", f"{_MADE_DOC}.", _MADE, aliases=("make_timestamp_ltz",),
+        "make_timestamp(y, m, d, h, n, s, zone)", f"{_MADE_DOC}.", _MADE, aliases=("make_timestamp_ltz",),
         form=_compile_made(spark_types.TIMESTAMP, is_try=False),
     ),
     ScalarFunction(

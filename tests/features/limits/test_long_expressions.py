@@ -10,6 +10,7 @@ import pytest
 from rejoinder.errors import EvaluationError
 from rejoinder.kernels.duckdb.render import short_circuit
 from rejoinder.testing import Driver
+from tests.deep import DEEP
 
 CAST = "CAST(s AS INT)"
 CHAINS: dict[str, tuple[str, object]] = {
@@ -48,7 +49,9 @@ def _naive(states: tuple[str, ...], word: str) -> str:
 
 
 @pytest.mark.parametrize("word", ["AND", "OR"])
-@pytest.mark.parametrize("long", [(), (0,), (1, 2), (0, 1, 2, 3), (3,)])
+@pytest.mark.parametrize(
+    "long", [(), (1, 2), *(pytest.param(long, marks=DEEP) for long in ((0,), (0, 1, 2, 3), (3,)))], ids=str
+)
 def test_conditions_stop_where_spark_stops(word: str, long: tuple[int, ...]) -> None:
     connection = duckdb.connect()
     for states in itertools.product("tfne", repeat=4):

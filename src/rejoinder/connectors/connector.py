@@ -76,6 +76,10 @@ class SourceSide:
         """Whether delivered rows are read again from their files."""
         return self.rereading is Rereading.FILES
 
+    def keeps_files(self, source: Source) -> bool:
+        """Whether the files of a source stay where they are, so that later views can read them again."""
+        return self.rereads_files and source.options.get("cleansource", "off").lower() == "off"
+
     def normalized(self, name: str, kind: Kind, options: Mapping[str, str]) -> dict[str, str]:
         """Return the options, each under one name. Raises a `PlanningError` that names the wrong one."""
         return dict(options)

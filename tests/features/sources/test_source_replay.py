@@ -140,3 +140,24 @@ def test_rows_that_a_test_inserted_into_a_topic_are_not_read_again() -> None:
     assert replay.unreadable(TOPIC) == "a topic is read again on Spark only"
     counted = replace(TOPIC, options={**TOPIC.options, "max_ahead": "1"})
     assert "max_ahead" in (replay.unreadable(counted) or "")
+
+
+@pytest.mark.parametrize(
+    ("option", "is_kept"), [("", False), (", cleanSource 'off'", False), (", cleanSource 'delete'", True)]
+)
+@pytest.mark.filterwarnings("ignore:files of `s` stay")
+def test_rows_of_files_that_spark_removes_are_kept_for_later_views(tmp_path: Path, option: str, is_kept: bool) -> None:
+    folder = tmp_path / "s"
+    folder.mkdir()
+    (folder / "1.json").write_text('{"k": 1}\n{"k": 2}\n', encoding="utf-8")
+    driver = Driver()
+    driver.sql(f"CREATE STREAM s (k INT) USING json OPTIONS (path '{folder}'{option})")
+    driver.sql("CREATE VIEW n AS SELECT count(*) AS n FROM s")
+    driver.step()
+    (folder / "1.json").unlink()
+    if is_kept:
+        driver.sql("CREATE VIEW later AS SELECT k FROM s")
+        assert sorted(row["k"] for row in driver.table("later")) == [1, 2]
+    else:
+        with pytest.raises(Incomplete, match=r"1\.json"):
+            driver.sql("CREATE VIEW later AS SELECT k FROM s")

@@ -81,14 +81,14 @@ def _is_kept_outside(source: Source) -> bool:
     A second copy of every row would cost more than most views of one stream do. The deletes of a changelog need it.
     """
     side = source_side(source)
-    is_read_again = side.rereads_files and source.max_ahead is None
+    is_read_again = side.keeps_files(source) and source.max_ahead is None
     return source.kind == "stream" and (side.keeps_changes or is_read_again)
 
 
 def _is_lost(builder: Builder, source: Source) -> bool:
     """Whether views that take every row of a source would be the last to see it: it cannot be read again."""
     side = source_side(source)
-    is_kept = side.keeps_changes or side.rereads_files
+    is_kept = side.keeps_changes or side.keeps_files(source)
     return not is_kept and any(builder.reads(ViewRows(view), source.relation) for view in builder.program.views)
 
 

@@ -36,7 +36,7 @@ GROUPED := --dist loadgroup --no-loadscope-reorder
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help venv demo release-check check test test-local test-spark test-deep test-fast format lock bench bench-nexmark bench-epochs bench-state bench-planning bench-operators bench-windows bench-tpch tpcds golden-sql soak clean need-python need-java
+.PHONY: help venv demo release-check check test test-local test-spark test-deep test-fast format lock bench bench-nexmark bench-epochs bench-state bench-planning bench-operators bench-functions bench-windows bench-tpch tpcds golden-sql soak clean need-python need-java
 
 help: ## List the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -110,6 +110,9 @@ bench-planning: $(INSTALLED) ## Measure CREATE VIEW of joins of up to 64 inputs;
 
 bench-operators: $(INSTALLED) ## Measure the epochs of W1 to W4 in one process, CPU seconds; needs no Java
 	$(BIN)/python -m benchmarks.operators --n $(N)
+
+bench-functions: $(INSTALLED) ## Evaluate every function on N rows (1,000,000), CPU seconds, against upper; needs no Java
+	$(BIN)/python -m benchmarks.functions --n $(N)
 
 bench-windows: $(INSTALLED) ## Measure one row into partitions of 1,000 and 1 M rows, for window functions; needs no Java
 	$(BIN)/python -m benchmarks.windows

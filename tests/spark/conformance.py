@@ -62,12 +62,13 @@ def batch_session(spark: SparkSession) -> SparkSession:
     # Shared between expressions, a part could fail for all that use it.
     session.conf.set("spark.sql.subexpressionElimination.enabled", "false")
     logging.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL)
-    _register(session, "awkward", awkward_table())
-    _register(session, "random_values", random_table())
+    register(session, "awkward", awkward_table())
+    register(session, "random_values", random_table())
     return session
 
 
-def _register(session: SparkSession, name: str, table: pa.Table) -> None:
+def register(session: SparkSession, name: str, table: pa.Table) -> None:
+    """Make a table a view of a session."""
     schema = ", ".join(f"`{field.name}` {spark_types.spark_name(field.type)}" for field in table.schema)
     session.createDataFrame(table, schema=schema).createOrReplaceTempView(name)
 
@@ -94,9 +95,15 @@ def _agree(ours: object, theirs: object, ulps: int) -> bool:
     return abs(one - two) <= ulps * math.ulp(two)
 
 
+def parsed(text: str) -> exp.Expr:
+    """Parse an expression of the corpus."""
+    node: exp.Expr = sqlglot.parse_one(f"SELECT {text}", read=SparkSql).expressions[0]
+    return node
+
+
 def our_answer(text: str, table: pa.Table) -> Answer:
     """Compile and evaluate, and row by row if a row fails."""
-    node = sqlglot.parse_one(f"SELECT {text}", read=SparkSql).expressions[0]
+    node = parsed(text)
     scope = TableScope(table.schema)
     try:
         expression = compile_expression(node, scope)

@@ -5,13 +5,17 @@ The corpus is `expressions.yaml`. What differs and cannot be fixed is refused, a
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
+
 import pytest
 from pyspark.sql import SparkSession
 
+from tests.deep import DEEP, seeds
 from tests.spark.awkward_values import awkward_table
-from tests.spark.conformance import FAILED, batch_session, differences, our_answer, spark_answers
+from tests.spark.conformance import FAILED, batch_session, differences, our_answer, register, spark_answers
 from tests.spark.corpus import CLOSE, EQUAL, LOUDER, REFUSED, WRONG
-from tests.spark.random_values import random_table
+from tests.spark.random_values import drawn_table, random_table
 
 pytestmark = pytest.mark.slow
 
@@ -58,6 +62,31 @@ def test_last_digits_are_spark_s(batch: SparkSession) -> None:
     answers = spark_answers(batch, "random_values", texts)
     differing = {text: found for text in texts if (found := differences(answers[text], our_answer(text, table)))}
     assert differing == {}
+
+
+def _differing(batch: SparkSession, seed: int, texts: Sequence[str]) -> dict[str, list[str]]:
+    """What differs on drawn values. A row may fail with us only: values that we do not support are drawn as well."""
+    table = drawn_table(seed)
+    register(batch, f"drawn_{seed}", table)
+    answers = spark_answers(batch, f"drawn_{seed}", texts)
+    found = {}
+    for text in texts:
+        ours, theirs = our_answer(text, table), answers[text]
+        values = tuple(two if one == FAILED else one for one, two in zip(ours.values, theirs.values, strict=True))
+        if differing := differences(theirs, replace(ours, values=values)):
+            found[text] = differing
+    return found
+
+
+def test_functions_of_drawn_values_are_spark_s(batch: SparkSession) -> None:
+    texts = [text for topic in ("formats of numbers", "intervals", "schemas") for text in EQUAL[topic]]
+    assert _differing(batch, 1, texts) == {}
+
+
+@DEEP
+@pytest.mark.parametrize("seed", seeds(1, times=3))
+def test_all_functions_of_drawn_values_are_spark_s(batch: SparkSession, seed: int) -> None:
+    assert _differing(batch, seed, [text for texts in EQUAL.values() for text in texts]) == {}
 
 
 def test_where_we_cannot_answer_a_row_fails(batch: SparkSession) -> None:

@@ -62,7 +62,7 @@ def _compare(sign: str, left: Term, right: Term, node: exp.Expr) -> Term:
     (left, right), kind = together([left, right], node)
     if windows.is_window(kind) and sign in ("=", NULL_SAFE):
         return windows.compared(sign, left, right, lambda way, ours, theirs: _compare(way, ours, theirs, node))
-    if spark_types.is_nested(kind):
+    if spark_types.is_nested(kind) or kind == spark_types.CALENDAR:
         _check_nested(sign, kind, node)
     return Term(operators.compared(left.node, sign, right.node, in_turn=True))
 
@@ -71,7 +71,7 @@ def _check_nested(sign: str, kind: pa.DataType, node: exp.Expr) -> None:
     """Allow equality of ARRAY and STRUCT: DuckDB, like Spark, takes NULL inside for equal to NULL, and NaN to NaN."""
     if not spark_types.comparable(kind, kind):
         raise mismatch(
-            node, f"`{sign}` on {spark_types.spark_name(kind)}: maps cannot be compared", "take values out of it"
+            node, f"`{sign}` on {spark_types.spark_name(kind)}: it has no order or equality", "take values out of it"
         )
     if sign not in _EQUALITIES:
         raise refuse(node, f"`{sign}` on {spark_types.spark_name(kind)} is not supported", "compare the fields")

@@ -138,11 +138,11 @@ REFUSED = (
             """
             AnalyzeArgument AnalyzeResult ArrowUDFType OrderingColumn PandasUDFType PartitioningColumn SelectedColumn
             SkipRestOfInputTableException UserDefinedFunction UserDefinedTableFunction arrow_udf arrow_udtf pandas_udf
-            udf udtf unwrap_udt call_udf
+            udf udtf unwrap_udt
             """
         ),
         _API,
-        "functions of yours are called with ENRICH",
+        "declare functions of yours with CREATE FUNCTION, and call them by name",
     ),
     RefusedFunctions(
         _names("broadcast"), "it is a hint for Spark's optimizer", "leave it out: a view plans its own joins"
@@ -174,7 +174,11 @@ SPELLINGS = (
     ),
     Spelling(("col", "column"), "the name of the column", "SELECT k FROM s"),
     Spelling(("lit",), "the literal", "SELECT k, 1 AS x FROM s"),
-    Spelling(("expr", "call_function"), "the expression", "SELECT k, upper(k) AS x FROM s"),
+    Spelling(
+        ("expr", "call_function", "call_udf"),
+        "the expression, or the call by its name",
+        "SELECT k, upper(k) AS x FROM s",
+    ),
     Spelling(("when",), "`CASE WHEN condition THEN x END`", "SELECT k, CASE WHEN n > 1 THEN 1 END AS x FROM s"),
     Spelling(("create_map",), "`map(k, v)`", "SELECT k, map(k, n) AS x FROM s"),
     Spelling(

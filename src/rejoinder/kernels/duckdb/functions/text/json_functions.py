@@ -34,11 +34,19 @@ def _get_object(call: Call) -> str:
     missing = "NULL" if not names else f"CASE WHEN {twice} THEN {lenient} END"
     strange = f"regexp_matches(CAST({raw} AS VARCHAR), {text_literal(JAVA_NUMBER)})"
     is_null = f"{raw} IS NULL OR json_type({raw}) = 'NULL'" if names else f"{raw} IS NULL"
-    return with_raw(
+    value = with_raw(
         f"CASE WHEN {{0}} IS NULL THEN NULL WHEN NOT {CLEAN} THEN {lenient} WHEN {is_null} THEN {missing} "
         f"WHEN json_type({raw}) = 'VARCHAR' THEN json_extract_string({raw}, '$') "
         f"WHEN {strange} THEN {lenient} ELSE CAST({raw} AS VARCHAR) END"
     )
+    return requoted(value)
+
+
+def requoted(template: str) -> str:
+    """A template over a text in which single quotes, if it has no others, are double ones: what Spark reads as well."""
+    is_single = "contains({0}, chr(39)) AND NOT contains({0}, chr(34)) AND NOT contains({0}, chr(92))"
+    text, with_text = bound(f"CASE WHEN {is_single} THEN replace({{0}}, chr(39), chr(34)) ELSE {{0}} END")
+    return with_text(template.replace("{0}", text))
 
 
 def literally(text: str) -> str:
@@ -47,7 +55,7 @@ def literally(text: str) -> str:
 
 
 def _lenient(clean: str, lenient: str) -> str:
-    return f"CASE WHEN {{0}} IS NULL THEN NULL WHEN {CLEAN} THEN {clean} ELSE {lenient}({{0}}) END"
+    return requoted(f"CASE WHEN {{0}} IS NULL THEN NULL WHEN {CLEAN} THEN {clean} ELSE {lenient}({{0}}) END")
 
 
 def _written(value: str, kind: pa.DataType, depth: int = 0) -> str:
@@ -91,12 +99,13 @@ def _json_tuple(call: Call) -> str:
     )
     lenient = f"arrow_json_last({{0}}, {text_literal(name)})"
     strange = f"regexp_matches(CAST({raw} AS VARCHAR), {text_literal(JAVA_NUMBER)})"
-    return with_raw(
+    value = with_raw(
         f"CASE WHEN {{0}} IS NULL THEN NULL WHEN NOT {CLEAN} OR {twice} THEN {lenient} "
         f"WHEN {raw} IS NULL OR json_type({raw}) = 'NULL' THEN NULL "
         f"WHEN json_type({raw}) = 'VARCHAR' THEN json_extract_string({raw}, '$') "
         f"WHEN {strange} THEN {lenient} ELSE CAST({raw} AS VARCHAR) END"
     )
+    return requoted(value)
 
 
 RENDERINGS: dict[str, Rendering] = {

@@ -8,7 +8,7 @@ from rejoinder.ir.expressions.nodes import Call
 from rejoinder.kernels.duckdb.duckdb_types import duckdb_type
 from rejoinder.kernels.duckdb.duckdb_words import text_literal
 from rejoinder.kernels.duckdb.functions.templates import Rendering, bound, failing
-from rejoinder.kernels.duckdb.functions.text.json_functions import CLEAN, JAVA_NUMBER, literally
+from rejoinder.kernels.duckdb.functions.text.json_functions import CLEAN, JAVA_NUMBER, literally, requoted
 
 _JAVA = failing("from_json does not support the text of a number that Java writes in another form")
 _CONSTANT = failing("NaN and Infinity in JSON are not supported by from_json")
@@ -29,7 +29,7 @@ def _from_json(call: Call) -> str:
     is_blank = "regexp_full_match({0}, '[ \\t\\r\\n]*')"
     is_constant = "regexp_matches({0}, '(?i:nan|inf)') AND arrow_json_normal({0}) = 'null'"
     whens = f"WHEN {{0}} IS NULL OR {is_blank} THEN NULL WHEN {is_constant} THEN {_CONSTANT}"
-    return f"CASE {whens} ELSE {struct} END"
+    return requoted(f"CASE {whens} ELSE {struct} END")
 
 
 def _names(kind: pa.DataType) -> list[str]:

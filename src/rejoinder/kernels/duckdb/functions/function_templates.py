@@ -5,18 +5,10 @@ from __future__ import annotations
 from rejoinder.ir.expressions.nodes import Call, Cast
 from rejoinder.kernels.duckdb.functions import (
     aggregate_results,
-    calendar_functions,
-    datetime_patterns,
     grouping_functions,
-    interval_functions,
     logic,
     ranking,
-    time_buckets,
-    time_functions,
-    time_of_day,
     user_calls,
-    windowing_functions,
-    zone_functions,
 )
 from rejoinder.kernels.duckdb.functions.casts import cast_template
 from rejoinder.kernels.duckdb.functions.nested import array_functions, lambda_functions, map_functions, nested_functions
@@ -42,6 +34,16 @@ from rejoinder.kernels.duckdb.functions.text import (
     text_functions,
     url_functions,
     word_functions,
+)
+from rejoinder.kernels.duckdb.functions.time import (
+    calendar_functions,
+    datetime_patterns,
+    interval_functions,
+    time_buckets,
+    time_functions,
+    time_of_day,
+    windowing_functions,
+    zone_functions,
 )
 
 DUCKDB_TEXT = "duckdb_text"

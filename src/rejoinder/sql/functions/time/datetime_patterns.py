@@ -6,7 +6,7 @@ import pyarrow as pa
 from sqlglot import exp
 
 from rejoinder.ir.expressions.scalar_operation import Nulls
-from rejoinder.kernels.duckdb.functions.datetime_patterns import names_year, unreadable_piece, unsupported_piece
+from rejoinder.kernels.duckdb.functions.time.datetime_patterns import names_year, unreadable_piece, unsupported_piece
 from rejoinder.sql.functions.scalar_function import NodeCompiler, ScalarFunction, arguments
 from rejoinder.sql.functions.time.time_functions import date_argument, time_argument
 from rejoinder.sql.types import spark_types

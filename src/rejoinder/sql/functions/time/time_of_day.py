@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 from sqlglot import exp
 
-from rejoinder.kernels.duckdb.functions.datetime_patterns import unreadable_piece
+from rejoinder.kernels.duckdb.functions.time.datetime_patterns import unreadable_piece
 from rejoinder.sql.functions.scalar_function import NodeCompiler, ScalarFunction, arguments
 from rejoinder.sql.types import spark_types
 from rejoinder.sql.types.casts import cast, coerce

@@ -11,7 +11,7 @@ from sqlglot import exp
 
 from rejoinder import errors
 from rejoinder.ir.expressions.scalar_operation import MonotoneArgument
-from rejoinder.kernels.duckdb.functions.windowing_functions import MAX_COUNT
+from rejoinder.kernels.duckdb.functions.time.windowing_functions import MAX_COUNT
 from rejoinder.sql.parse.clauses import text_of
 from rejoinder.sql.types import spark_types
 from rejoinder.sql.types.casts import cast

@@ -1,0 +1,1 @@
+"""Templates of functions on dates, times, windows and zones."""

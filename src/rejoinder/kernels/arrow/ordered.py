@@ -140,19 +140,23 @@ def _order_within(group: Int64, values: Int64, known: Mask) -> Int64:
 
 def sorted_by_hash_and_value(table: pa.Table, order: str) -> pa.Table:
     """Sort a delta by its `__hash`, and rows of equal hash by the order column. Cost: one pass if it is sorted."""
-    if _is_sorted_by_hash_and_key(hashes(table), single_chunk(table.column(order))):
-        return table.combine_chunks()
-    rows = order_by_hash_and_value(hashes(table), single_chunk(table.column(order)))
+    keys, column = hashes(table), single_chunk(table.column(order))
+    rows = _order_of_sorted_hashes(keys, column) if is_sorted(keys) else order_by_hash_and_value(keys, column)
     return table.combine_chunks() if bool(np.all(rows[1:] > rows[:-1])) else take(table, rows)
 
 
-def _is_sorted_by_hash_and_key(keys: UInt64, column: pa.Array) -> bool:
-    """Whether rows ascend by hash and byte key: to compare neighbours costs less than to sort keys."""
-    if not pa.types.is_binary(column.type) or column.null_count or not is_sorted(keys):
-        return False
+def _order_of_sorted_hashes(keys: UInt64, column: pa.Array) -> Int64:
+    """Like `order_by_hash_and_value`, for ascending hashes: only hashes whose byte keys do not ascend are sorted."""
+    if not pa.types.is_binary(column.type) or column.null_count:
+        return order_by_hash_and_value(keys, column)
+    rows = np.arange(len(keys))
     same = np.flatnonzero(keys[1:] == keys[:-1])
     values = ByteKeys.of(column)
-    return not bool((values[same + 1] < values[same]).any())
+    wrong = same[values[same + 1] < values[same]]
+    if len(wrong):
+        chosen = np.flatnonzero(np.isin(keys, keys[wrong]))
+        rows[chosen] = chosen[order_by_hash_and_value(keys[chosen], column.take(pa.array(chosen)))]
+    return rows
 
 
 @dataclass(frozen=True)

@@ -63,8 +63,11 @@ class Rounds(Protocol):
     def branches(self, made: Derived) -> list[list[Fragment]]:
         """Return the changes of each block of a derived relation; in a hydration, all its rows."""
 
-    def collect_input(self, made: Derived) -> OperationInput:
-        """Combine the changes of all blocks into one relation, and return it."""
+    def collect_input(self, made: Derived, *, without: str | None = None) -> OperationInput:
+        """Combine the changes of all blocks into one relation, and return it.
+
+        An output `without` is not computed. Rows that are read from an arrangement have it all the same.
+        """
 
     def stored(self, arrangement: Arrangement) -> Arrangement | None:
         """Return, in a hydration, the stored arrangement under a second name; None if there is none."""

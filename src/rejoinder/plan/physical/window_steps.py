@@ -115,3 +115,7 @@ class PartialFirstRows:
     order: str
     """The column with the sort keys."""
     most: int
+    """The number of rows that remain of each partition."""
+    leading: SortColumn | None = None
+    """The first column of ORDER BY, if it is a number or a time. Then the stream has no sort keys yet, and only rows
+    that come later by this column are dropped."""

@@ -10,6 +10,7 @@ Scheduling rules:
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 import pyarrow as pa
 
@@ -209,9 +210,10 @@ class Builder:
         """Return the changes of each block of a derived relation; in a hydration, all its rows."""
         return [self.block(join, made.id) for join in self.joins[made.id]]
 
-    def collect_input(self, made: Derived) -> OperationInput:
+    def collect_input(self, made: Derived, *, without: str | None = None) -> OperationInput:
         """Combine the changes of all blocks into one relation, and return it."""
-        self.fragments[made.input] = [fragment for branch in self.branches(made) for fragment in branch]
+        joins = [_lacking(join, without) for join in self.joins[made.id]]
+        self.fragments[made.input] = [fragment for join in joins for fragment in self.block(join, made.id)]
         return made.input
 
     def restrict(self, relation: OperationInput, fragment: Fragment) -> None:
@@ -396,3 +398,9 @@ class Builder:
             {name: retention for name, retention in kept.items() if retention is not None},
             frozenset(recorded),
         )
+
+
+def _lacking(join: JoinPlan, name: str | None) -> JoinPlan:
+    """Return the plan of a block without one of its outputs."""
+    outputs = tuple(output for output in join.block.outputs if output[0] != name)
+    return replace(join, block=replace(join.block, outputs=outputs))

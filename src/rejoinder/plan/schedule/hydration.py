@@ -212,10 +212,10 @@ class Hydration(Builder):
         """Compute a derived relation."""
         derived.operation.steps(self, derived, whole=True)
 
-    def collect_input(self, made: Derived) -> OperationInput:
+    def collect_input(self, made: Derived, *, without: str | None = None) -> OperationInput:
         """Read the input of a derived relation from an arrangement that has all its rows, or else compute it."""
         if made.input not in self.complete:
-            return super().collect_input(made)
+            return super().collect_input(made, without=without)
         self._scan(made.input, ArrangementScan(self.complete[made.input], f"scan:{made.input}"))
         return made.input
 

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rejoinder.ir.window_calls import SortColumn
 from rejoinder.kernels.arrow import hashing
 from rejoinder.plan.physical.window_steps import PartialFirstRows
 from rejoinder.runtime.steps.windows.partial_first_rows import partial_first_rows
@@ -47,3 +48,31 @@ def test_only_the_first_rows_of_each_partition_pass(weak: bool, rows: list[tuple
 def test_a_stream_with_a_retraction_passes_whole() -> None:
     rows = [(1, "a", number) for number in range(5)]
     assert sum(_passed([*rows, (1, "a", 9)], [1, 1, 1, 1, 1, -1]).values()) == 4
+
+
+@given(
+    rows=st.lists(st.tuples(st.sampled_from(["", "a"]), st.sampled_from([None, -(2**63), 0, 1, 2]))),
+    order=st.builds(SortColumn, st.just("k"), st.booleans(), st.booleans()),
+)
+@pytest.mark.parametrize("weak", [False, True])
+def test_rows_that_may_be_equal_in_the_order_pass(
+    weak: bool, rows: list[tuple[str, int | None]], order: SortColumn
+) -> None:
+    step = PartialFirstRows("in", "out", key("s", null_safe=True), "order", MOST, order)
+
+    def precedes(one: int | None, other: int | None) -> bool:
+        if one is None or other is None:
+            return one is not other and (one is None) == order.nulls_first
+        return one > other if order.descending else one < other
+
+    now = task()
+    now.streams["in"] = delta([(k, s, 1) for s, k in rows])
+    with pytest.MonkeyPatch.context() as patch:
+        if weak:
+            patch.setattr(hashing, "mix", lambda x: np.zeros_like(x))
+        partial_first_rows(now, step)
+    passed = meaning(now.streams.get("out"))
+    first = [(k, s) for s, k in rows if sum(t == s and precedes(k2, k) for t, k2 in rows) < MOST]
+    assert not Counter(first) - passed, "no first row is dropped"
+    if not weak and not any(k == -(2**63) or k is None for _, k in rows):
+        assert passed == Counter(first)

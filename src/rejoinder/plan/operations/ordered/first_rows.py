@@ -11,6 +11,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
+
+from rejoinder.ir.window_calls import SortColumn
 from rejoinder.plan.blocks.normal_form import Derived
 from rejoinder.plan.operations.append_only import has_append_only_input
 from rejoinder.plan.operations.operation import OwnState
@@ -44,12 +47,15 @@ class FirstRows(OrderedOperation):
 
     def steps(self, rounds: Rounds, made: Derived, *, whole: bool) -> None:
         """Turn changes of rows into changes of the first rows."""
-        inputs = rounds.collect_input(made)
         state = self._in_order(made)
         *payload, order = made.blocks[0].schema.names
-        if self._drops_early(rounds.program, made):
+        drops_early = self._drops_early(rounds.program, made)
+        # Sort keys are wide. Where one column is enough to drop rows, they are computed after the exchange.
+        leading = self._leading(state) if drops_early else None
+        inputs = rounds.collect_input(made, without=None if leading is None else order)
+        if drops_early:
             rounds.fragments[inputs] = [
-                self._partial(rounds, fragment, state, order) for fragment in rounds.fragments[inputs]
+                self._partial(rounds, fragment, state, order, leading) for fragment in rounds.fragments[inputs]
             ]
         kept = rounds.stream(inputs) if has_append_only_input(rounds.program, made) else None
 
@@ -73,12 +79,24 @@ class FirstRows(OrderedOperation):
         is_inner = all(each.mode == "inner" for each in made.blocks[0].inputs)
         return is_inner and has_append_only_input(program, made) and dict(self.calls)[self.rank].function == "count"
 
-    def _partial(self, rounds: Rounds, fragment: Fragment, state: Arrangement, order: str) -> Fragment:
+    def _leading(self, state: Arrangement) -> SortColumn | None:
+        """The first column of ORDER BY, if it compares as an integer does."""
+        first = next(iter(self.order.columns), None)
+        if first is None:
+            return None
+        kind = state.schema.field(first.name).type
+        is_number = pa.types.is_signed_integer(kind) or pa.types.is_date32(kind) or pa.types.is_timestamp(kind)
+        return first if is_number else None
+
+    def _partial(
+        self, rounds: Rounds, fragment: Fragment, state: Arrangement, order: str, leading: SortColumn | None
+    ) -> Fragment:
         """Drop rows of a fragment before they are sent. One that need not be sent is left as it is."""
         if fragment.partition in (state.key.text, state.key.with_nulls.text):
             return fragment
         stream = rounds.stream(state.relation)
-        rounds.add(fragment.round, window_steps.PartialFirstRows(fragment.stream, stream, state.key, order, self.most))
+        step = window_steps.PartialFirstRows(fragment.stream, stream, state.key, order, self.most, leading)
+        rounds.add(fragment.round, step)
         return replace(fragment, stream=stream)
 
     def _in_order(self, made: Derived) -> Arrangement:

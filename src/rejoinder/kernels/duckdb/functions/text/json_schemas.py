@@ -82,7 +82,7 @@ def _to_csv(call: Call) -> str:
         trimmed = rf"regexp_replace({value}, '^[\x00-\x20]+|[\x00-\x20]+$', '', 'g')"
         escaped = rf"""replace(replace({trimmed}, '\', '\\'), '"', '\"')"""
         inside = f"""'"' || {escaped} || '"'"""
-        strange = rf"regexp_matches({trimmed}, '[,\"\n\r]') OR {trimmed} = ''"
+        strange = rf"regexp_matches({value}, '[,\"\n\r]') OR {trimmed} = ''"
         parts.append(f"CASE WHEN {value} IS NULL THEN '' WHEN {strange} THEN {inside} ELSE {trimmed} END")
     line = " || ',' || ".join(parts)
     only_null = f" AND struct_extract({{0}}, {text_literal(call.parts[0].type[0].name)}) IS NOT NULL"

@@ -100,5 +100,7 @@ def meant_functions(name: str) -> str:
     >>> meant_functions("lenght")
     'did you mean `length(text)`?'
     """
-    close = difflib.get_close_matches(name.lower(), SIGNATURES, n=2, cutoff=0.6)
+    word = name.lower()
+    close = difflib.get_close_matches(word, SIGNATURES, n=2, cutoff=0.7)
+    close = close or difflib.get_close_matches(word, SIGNATURES, n=1, cutoff=0.6)
     return f"did you mean {' or '.join(f'`{SIGNATURES[match]}`' for match in close)}?" if close else ""

@@ -109,7 +109,7 @@ def test_the_page_of_functions_is_generated() -> None:
         ("substing(k, 1, 2)", "substring(text, start, n)"),
         ("date_trun('day', ts)", "date_trunc('day', time)"),
         ("summ(n)", "sum(x)"),
-        ("Tumbel(ts, INTERVAL 1 MINUTE)", "tumble(time, size)"),
+        ("Tumbel(ts, INTERVAL 1 MINUTE)", "tumble(time, size, offset)"),
     ],
 )
 def test_a_mistyped_function_is_answered_with_the_one_that_was_meant(call: str, meant: str) -> None:

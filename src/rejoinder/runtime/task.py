@@ -158,6 +158,8 @@ class Task:
     report: Report = field(default_factory=Report)
     outbox: list[tuple[int, int, pa.Table]] = field(default_factory=list)
     """Deltas for later rounds: (bucket, channel, rows)."""
+    tables: dict[tuple[str, int, int], pa.Table] = field(default_factory=dict)
+    """Rows of the runs that were read, by file and range of hashes."""
 
     @property
     def bounds(self) -> tuple[int, int]:
@@ -166,9 +168,16 @@ class Task:
 
     def runs(self, arrangement: str, *, after: bool) -> list[pa.Table]:
         """Return the runs of an arrangement, with this epoch's changes if `after`."""
-        runs = [read_run(self.store, ref) for ref in self.refs(arrangement, after=after)]
+        runs = [self._read(ref) for ref in self.refs(arrangement, after=after)]
         expiry = self.expiry.get(arrangement)
         return runs if expiry is None else [expiry.drop_expired(run) for run in runs]
+
+    def _read(self, ref: RunRef) -> pa.Table:
+        """Return the rows of a run, which is read once however many steps look it up."""
+        part = (ref.name, ref.first, ref.last)
+        if part not in self.tables:
+            self.tables[part] = read_run(self.store, ref)
+        return self.tables[part]
 
     def refs(self, arrangement: str, *, after: bool) -> Iterable[RunRef]:
         """Return references to the runs of an arrangement, with this epoch's changes if `after`."""

@@ -102,7 +102,7 @@ class Database:
             size = _SIZES.get(target or "", 6) if target else 40
             return None if not is_key and choose() < 0.04 else self.random.randrange(size)
         known = self.constants.get(name)
-        if not is_key and choose() < 0.05:
+        if not is_key and not name.endswith("_id") and choose() < 0.05:
             return None
         if known and choose() < 0.85:
             return _as(self.random.choice(known), kind, self.random.randrange(4) if kind != "VARCHAR" else 0)

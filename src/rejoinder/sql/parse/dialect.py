@@ -135,13 +135,28 @@ def _with_window_clause(tokens: list[Token]) -> list[Token]:
     return tokens
 
 
+_BEFORE_ALL = (TokenType.SELECT, TokenType.GROUP_BY, TokenType.COMMA)
+_AFTER_ALL = (TokenType.COMMA, TokenType.FROM)
+
+
+def _with_columns_called_all(tokens: list[Token]) -> list[Token]:
+    """Make ALL a name where only a column can be meant: `SELECT all, city`, `GROUP BY all, city`."""
+    for at, token in enumerate(tokens[1:-1], 1):
+        is_item = tokens[at - 1].token_type in _BEFORE_ALL and tokens[at + 1].token_type in _AFTER_ALL
+        if token.token_type == TokenType.ALL and is_item:
+            place = token.line, token.col, token.start, token.end
+            tokens[at] = Token(TokenType.VAR, token.text, *place, list(token.comments))
+    return tokens
+
+
 class SparkSql(Spark):
     """The dialect of every statement."""
 
     def tokenize(self, sql: str, dialect: Any = None) -> list[Token]:
         """Tokenize a text. The last texts are cached, because a statement is tokenized several times."""
         is_cached = not dialect and len(sql) <= LONGEST_CACHED
-        return _with_window_clause(list(_tokens(sql)) if is_cached else super().tokenize(sql, dialect))
+        tokens = list(_tokens(sql)) if is_cached else super().tokenize(sql, dialect)
+        return _with_columns_called_all(_with_window_clause(tokens))
 
     class Tokenizer(Spark.Tokenizer):
         """Strings as Spark 4 reads them."""
@@ -195,6 +210,18 @@ class SparkSql(Spark):
             is_suffix = len(words) == 2 and words[0].token_type == TokenType.DCOLON
             if is_suffix and words[1].text.upper() in _SUFFIXES and isinstance(result, exp.Cast):
                 result.meta[WRITTEN] = SUFFIX
+            return result
+
+        def _parse_derived_table_values(self, allow_value_synonym: bool = False) -> exp.Values | None:
+            """Parse VALUES; sqlglot takes the alias after a row without parentheses for one of the row."""
+            result: exp.Values | None = super()._parse_derived_table_values(allow_value_synonym)
+            row = result.expressions[-1] if result is not None and result.expressions else None
+            last = row.expressions[-1] if isinstance(row, exp.Tuple) and row.expressions else None
+            if result is not None and isinstance(last, exp.Alias) and not result.alias:
+                known = result.args.get("alias")
+                columns = known.args.get("columns") if known is not None else None
+                result.set("alias", exp.TableAlias(this=last.args["alias"], columns=columns))
+                last.replace(last.this)
             return result
 
         def _parse_is(self, this: exp.Expr | None) -> exp.Expr | None:

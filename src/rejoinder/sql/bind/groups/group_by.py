@@ -26,7 +26,7 @@ from rejoinder.ir.logical import Aggregate, Node, Project, Validity
 from rejoinder.sql.bind.groups.aggregate_functions import Aggregated, aggregates_in, bind_call, is_aggregate, read_call
 from rejoinder.sql.bind.groups.distinct_aggregates import aggregate_of
 from rejoinder.sql.bind.groups.group_keys import GroupKey, GroupKeys, marked, unaliased, window_name
-from rejoinder.sql.bind.groups.grouping_sets import is_grouping
+from rejoinder.sql.bind.groups.grouping_sets import is_grouping, with_grouping_id
 from rejoinder.sql.bind.groups.session_groups import group_sessions, moved_by
 from rejoinder.sql.bind.scope import Column, Scope
 from rejoinder.sql.bind.windows.window_syntax import with_operands
@@ -64,6 +64,7 @@ class _Groups:
 
     def __post_init__(self) -> None:
         self.number = next(self.numbers)
+        self.node = with_grouping_id(self.node, self.scope.knows)
         self.items = list(self._items())
         self.group_keys = GroupKeys(self.scope, self.items, self.number)
 

@@ -66,7 +66,9 @@ class GroupKeys:
             self._bind_sets(group)
             return
         nodes: list[exp.Expr] = []
-        if group.args.get("all"):
+        if group.args.get("all") and self.scope.knows(_ALL):
+            nodes = [_ALL.copy()]
+        elif group.args.get("all"):
             nodes = [unaliased(item) for item in self.items if not any(True for _ in aggregates_in(item))]
         nodes += [item for item in group.expressions if not (isinstance(item, exp.Tuple) and not item.expressions)]
         for item in nodes:
@@ -200,6 +202,10 @@ class GroupKeys:
         except PlanningError:  # it contains an aggregate, or an error that binding its parts reports
             return None
         return next((k for k in self.keys if k.expression == expression), None)
+
+
+_ALL = exp.column("all")
+"""As in Spark, GROUP BY ALL means a column of that name, if there is one."""
 
 
 def marked(node: exp.Expr, number: int) -> str:

@@ -192,6 +192,23 @@ def bind_sets(group: exp.Expr, identifier: str, bind_key: Callable[[exp.Expr], i
     return GroupingSets(identifier, count, tuple(sets), text_of(group))
 
 
+def with_grouping_id(node: exp.Select, is_column: Callable[[exp.Column], bool]) -> exp.Select:
+    """A SELECT in which GROUPING__ID, Hive's name of a column that its groups have, is written GROUPING_ID()."""
+
+    def is_meant(part: exp.Expr) -> bool:
+        named = isinstance(part, exp.Column) and not part.table and part.name.lower() == "grouping__id"
+        return named and isinstance(part, exp.Column) and not is_column(part)
+
+    if not has_sets(node.args.get("group")) or not any(is_meant(part) for part in node.find_all(exp.Column)):
+        return node
+    node = node.copy()
+    for item in [item for item in node.expressions if is_meant(item)]:
+        item.replace(exp.alias_(item.copy(), item.name))
+    for part in [part for part in node.find_all(exp.Column) if is_meant(part)]:
+        part.replace(exp.GroupingId())
+    return node
+
+
 def is_grouping(node: exp.Expr) -> bool:
     """Whether a node is a call of GROUPING or GROUPING_ID."""
     return isinstance(node, exp.Grouping | exp.GroupingId)

@@ -50,6 +50,7 @@ FORMS = {
 
 
 _FOREIGN = {
+    "RANGE": "write the rows: VALUES (0), (1), (2), or explode(sequence(0, 2))",
     "STREAM": "remove STREAM(…): a view follows every input that it reads",
 }
 

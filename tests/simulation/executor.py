@@ -35,6 +35,7 @@ class SimulatedExecutor(LocalExecutor):
     """Runs each bucket of a round as a task of its own."""
 
     def __init__(self, line: Callable[[], Line | None]) -> None:
+        super().__init__()
         self._line = line
 
     def run(self, work: EpochWork, splits: object) -> dict[int, Report]:

@@ -59,7 +59,7 @@ def in_place(world: World) -> Iterator[None]:
         put(reading, "open_path", open_input)
         put(input_files, "os", world.inputs)
         put(file_signatures, "os", world.inputs)
-        put(driver_module, "LocalExecutor", lambda: SimulatedExecutor(lambda: world.current))
+        put(driver_module, "LocalExecutor", lambda _check: SimulatedExecutor(lambda: world.current))
         put(driver_module, "LocalHost", lambda: SimulatedHost(lambda: world.current))
         put(engine_module, "KEEP_VERSIONS", wanted.keep_versions)
         put(collector, "KEEP_VERSIONS", wanted.keep_versions)

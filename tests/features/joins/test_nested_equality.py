@@ -67,5 +67,5 @@ def test_an_order_of_nested_values_and_the_equality_of_maps_are_refused() -> Non
     driver.sql("CREATE STREAM c (m MAP<STRING, INT>)")
     with pytest.raises(Unsupported, match="`<` on array<int> is not supported"):
         driver.sql("CREATE VIEW v AS SELECT i FROM a WHERE l < array(1)")
-    with pytest.raises(TypeMismatch, match="maps cannot be compared"):
+    with pytest.raises(TypeMismatch, match="it has no order or equality"):
         driver.sql("CREATE VIEW v AS SELECT x.m FROM c x JOIN c y ON x.m = y.m")

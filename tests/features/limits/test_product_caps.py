@@ -11,7 +11,7 @@ SOURCES = "CREATE STREAM a (k INT); CREATE STREAM b (k INT)"
 
 
 def test_a_product_that_is_too_large_already_is_refused_at_planning() -> None:
-    driver = flow(SOURCES, max_pairs=50)
+    driver = flow(f"{SOURCES}; CREATE INDEX ak ON a (k); CREATE INDEX bk ON b (k)", max_pairs=50)
     driver.insert("a", *({"k": n} for n in range(10)))
     driver.insert("b", *({"k": n} for n in range(10)))
     driver.step()
@@ -20,6 +20,16 @@ def test_a_product_that_is_too_large_already_is_refused_at_planning() -> None:
     assert "10 × 10" in str(raised.value.detail) and "max_pairs" in str(raised.value.hint)
     driver.sql("CREATE VIEW v AS SELECT a.k FROM a JOIN b ON a.k = b.k")
     driver.sql("CREATE VIEW w AS SELECT a.k FROM a WHERE EXISTS (SELECT 1 FROM b)")
+
+
+def test_a_product_of_rows_that_no_arrangement_counts_is_refused_when_it_is_filled() -> None:
+    driver = flow(SOURCES, max_pairs=50)
+    driver.insert("a", *({"k": n} for n in range(10)))
+    driver.insert("b", *({"k": n} for n in range(10)))
+    driver.step()
+    with pytest.raises(LimitReached, match="`v` pairs 100 rows in one step, and the limit is 50"):
+        driver.sql("CREATE VIEW v AS SELECT a.k AS a, b.k AS b FROM a CROSS JOIN b")
+    assert driver.catalog.find("v") is None
 
 
 def test_a_product_that_gets_too_large_fails_the_epoch_before_the_commit() -> None:

@@ -89,7 +89,7 @@ REFUSED: list[tuple[str, type[RejoinderError], str]] = [
     ("SELEC k FROM a", InvalidSql, "a statement cannot start with `SELEC`"),
     ("INSERT INTO a VALUES (1)", Unsupported, "INSERT is not supported"),
     ("SELECT 'open FROM a", InvalidSql, "a quote is not closed"),
-    ("CREATE FUNCTION f AS 'x'", InvalidSql, "expected `(` and found `AS`"),
+    ("CREATE FUNCTION f AS 'x'", InvalidSql, "function `f` has no arguments in parentheses"),
     ("CREATE OR REPLACE TABLE v (k INT)", Unsupported, "CREATE OR REPLACE TABLE is not supported"),
     (
         "CREATE OR REPLACE VIEW IF NOT EXISTS v AS SELECT k FROM a",

@@ -31,8 +31,8 @@ COMPILE := $(UV) pip compile --quiet --universal --python-version 3.10 \
 # Where this is set, every process that Spark or a test starts would compile all modules again.
 unexport PYTHONDONTWRITEBYTECODE
 
-# A group of tests, such as a file, stays in one process; slow groups come first.
-GROUPED := --dist loadgroup --no-loadscope-reorder
+# The tests of a file stay in one process, so that its fixtures are made once; files with slow tests come first.
+GROUPED := --dist loadfile --no-loadscope-reorder
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:

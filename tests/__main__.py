@@ -20,7 +20,7 @@ FAILED_SEEDS = Path("build/failed-seeds")
 SIMULATION = ["-m", "tests.simulation", "--processes", "2", "--keep-going"]
 FOLDERS = ["-m", "not spark", "tests/unit", "tests/features", "tests/oracle", "tests/golden", "tests/simulation"]
 ON_SPARK = ["-m", "spark", "tests/spark", "tests/faults", "tests/golden"]
-GROUPED = ["--dist", "loadgroup", "--no-loadscope-reorder"]
+GROUPED = ["--dist", "loadfile", "--no-loadscope-reorder"]
 
 
 def main() -> int:

@@ -1,7 +1,7 @@
 """One JVM for all tests that need Spark: starting one takes seconds. Tests that do not ask for it start none.
 
-Tests that are marked `deep` are left out, unless `make test-deep` runs them. With `--dist loadgroup` a file is a group,
-whose fixtures are made once; the groups with slow tests come first, so that no process is left with one in the end.
+Tests that are marked `deep` are left out, unless `make test-deep` runs them. With `--dist loadfile` the fixtures of a
+file are made once; files with slow tests come first, so that no process is left with one in the end.
 Hypothesis tries few examples, the same each time; the long search is in `tests/oracle`.
 """
 
@@ -29,21 +29,13 @@ NAMED = "spark.hadoop.mapreduce.job.maps"  # a setting of the user's, of a kind 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out what is for `make test-deep`; group by file, and put slow groups first."""
+    """Leave out what is for `make test-deep`, and put files with slow tests first."""
     deep = set() if IS_DEEP else {item for item in items if item.get_closest_marker("deep")}
     if deep:
         config.hook.pytest_deselected(items=list(deep))
         items[:] = [item for item in items if item not in deep]
-    for item in items:
-        if item.get_closest_marker("xdist_group") is None:
-            item.add_marker(pytest.mark.xdist_group(item.nodeid.split("::")[0]))
-    slow = {_group(item) for item in items if item.get_closest_marker("slow")}
-    items.sort(key=lambda item: _group(item) not in slow)
-
-
-def _group(item: pytest.Item) -> str:
-    marker = item.get_closest_marker("xdist_group")
-    return "" if marker is None else str(marker.args[0])
+    slow = {item.path for item in items if item.get_closest_marker("slow")}
+    items.sort(key=lambda item: item.path not in slow)
 
 
 @pytest.fixture(autouse=True)

@@ -14,6 +14,7 @@ from rejoinder.connectors.delta.spark import tables as delta_tables
 from rejoinder.connectors.kafka.spark import topics
 from rejoinder.connectors.spark.keyed_changes import by_key
 from rejoinder.errors import Incomplete
+from tests.deep import DEEP
 from tests.spark.broker import Broker, Client, Record
 from tests.spark.conftest import OpenFlow
 from tests.spark.files import FORMATS, write_rows
@@ -95,7 +96,10 @@ class _Settings(dict[str, str]):
         self.spark.conf.unset(name)
 
 
-@pytest.mark.parametrize("start", ["", ", startingVersion '1'", ", startingTimestamp '{past}'"])
+@pytest.mark.parametrize(
+    "start",
+    ["", *(pytest.param(start, marks=DEEP) for start in (", startingVersion '1'", ", startingTimestamp '{past}'"))],
+)
 def test_a_change_feed_is_read_again(
     open_flow: OpenFlow, tmp_path: Path, start: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

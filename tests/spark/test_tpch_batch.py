@@ -21,7 +21,9 @@ pytestmark = pytest.mark.spark
 @pytest.mark.slow
 @pytest.mark.timeout(3_600)
 @pytest.mark.parametrize(
-    ("scale", "changes"), [(0.0, 30), pytest.param(0.05, 3000, marks=DEEP)], ids=["tiny", "SF 0.05"]
+    ("scale", "changes"),
+    [pytest.param(0.0, 30, marks=DEEP), pytest.param(0.05, 3000, marks=DEEP)],
+    ids=["tiny", "SF 0.05"],
 )
 def test_the_last_epoch_equals_batch_spark(spark: SparkSession, scale: float, changes: int) -> None:
     database = Database(one_seed() + 1, scale)

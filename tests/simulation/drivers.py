@@ -212,7 +212,10 @@ class SimulatedDriver:
 
     def took(self, paths: list[str]) -> None:
         """Note that an epoch reads files: their rows are part of it."""
-        self.attempt = [*self.attempt, *(row for path in paths for row in self.world.inputs.rows[path])]
+        self.attempt = [
+            *self.attempt,
+            *(row for path in paths for row in self.world.inputs.rows[path.removeprefix("file:")]),
+        ]
 
     def strikes(self, fault: str, what: str, name: str) -> bool:
         """Whether a fault strikes here."""

@@ -43,7 +43,7 @@ def in_place(world: World) -> Iterator[None]:
         return pafs.PyFileSystem(world.folder), path.removeprefix("sim://")
 
     def open_input(path: str) -> tuple[Any, str]:
-        return pafs.PyFileSystem(world.inputs), path
+        return pafs.PyFileSystem(world.inputs), path.removeprefix("file:")
 
     wanted = world.knobs
     with ExitStack() as stack:

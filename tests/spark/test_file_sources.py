@@ -10,6 +10,7 @@ import pytest
 
 import rejoinder as rj
 from rejoinder.errors import InputError
+from rejoinder.testing import Driver
 from tests.spark.conftest import OpenFlow
 from tests.spark.files import FORMATS, write_rows
 from tests.spark.rows import bag, view, wait_until
@@ -228,3 +229,21 @@ def test_computed_columns_are_those_of_batch_spark(flow: rj.Flow, tmp_path: Path
     assert flow.table("v").columns == expected.columns
     assert sorted(map(repr, flow.table("v").collect())) == sorted(map(repr, expected.collect()))
     assert [row["n"] for row in flow.table("minutes").where("m IS NOT NULL").collect()] == [40]
+
+
+def test_files_are_read_once_by_flow_and_test_driver_together(open_flow: OpenFlow, state: str, tmp_path: Path) -> None:
+    """Both name a file as Spark's log does, so that either goes on where the other stopped."""
+    folder = tmp_path / "in"
+    folder.mkdir()
+    for number, name in enumerate(("a b%é+=.json", "1.json", "2.json")):
+        write_rows(folder / name, [{"k": number}])
+        opened = Driver(store=state, parallelism=2) if number != 1 else open_flow()
+        if number == 0:
+            opened.sql(f"CREATE STREAM s (k BIGINT) USING json OPTIONS (path '{folder}')")
+            opened.sql("CREATE VIEW v AS SELECT k FROM s")
+        if isinstance(opened, Driver):
+            opened.step()
+            assert sorted(row["k"] for row in opened.table("v")) == list(range(number + 1))
+        else:
+            opened.run()
+            assert view(opened, "v") == bag([(0,), (1,)])

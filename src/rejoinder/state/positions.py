@@ -6,8 +6,10 @@ has nothing else.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from os.path import abspath
 from typing import Any, Protocol
 from urllib.parse import unquote, urlsplit
 
@@ -148,6 +150,15 @@ def position_files(positions: Mapping[str, Any]) -> set[str]:
     """Return the names of the objects that positions reference."""
     logs = (position["files"] for position in positions.get(STREAMS, {}).values() if "files" in position)
     return {str(chunk[0]) for log in logs for chunk in log["chunks"]}
+
+
+def as_in_log(path: str) -> str:
+    """Convert a local path to that of Spark's log, an escaped URI: `/a b` is `file:///a%20b`.
+
+    A state that one process has filled without Spark is continued on Spark, and the other way round: if they named a
+    file differently, its rows would be read twice.
+    """
+    return "file://" + re.sub(r'[\x00-\x20"#%<>?\[\\\]^`{|}\x7f]', lambda found: f"%{ord(found[0]):02X}", abspath(path))
 
 
 def _as_in_splits(path: str) -> str:

@@ -10,16 +10,18 @@ import itertools
 import os
 import re
 from fnmatch import fnmatchcase
+from os.path import abspath
 
 from rejoinder.connectors.registry import source_side
 from rejoinder.engine.engine import Engine
+from rejoinder.engine.hydration.source_replay import local_path
 from rejoinder.errors import MissingInput
 from rejoinder.formats.file_signatures import local_signature
 from rejoinder.ir.catalog import Source
 from rejoinder.ir.splits import FileSplit
 from rejoinder.ir.streams import StreamId
 from rejoinder.plan.physical.dataflow import SourceScan
-from rejoinder.state.positions import Positions
+from rejoinder.state.positions import Positions, as_in_log
 from rejoinder.store.commits.file_log import FileRead
 
 
@@ -32,14 +34,14 @@ def new_files(engine: Engine) -> tuple[Positions, list[FileSplit]]:
             continue
         source = scan.source
         identity = engine.version.attached[source.name]
-        seen = {file.path for file in positions.files_read(engine.store, identity)}
-        ordered = _limited(source, [path for path in _files(source) if path not in seen])
+        seen = {local_path(file.path) for file in positions.files_read(engine.store, identity)}
+        ordered = _limited(source, [path for path in _files(source) if abspath(path) not in seen])
         read: list[FileRead] = []
         last = -1
         for path in ordered:
             last = max(last + 1, os.stat(path).st_mtime_ns // 1_000_000)  # files of one millisecond keep their order
-            read.append(FileRead(path, last, local_signature(path)))
-        splits += [FileSplit(source.name, file.path, file.modified) for file in read]
+            read.append(FileRead(as_in_log(path), last, local_signature(path)))
+        splits += [FileSplit(source.name, path, file.modified) for path, file in zip(ordered, read, strict=True)]
         positions = positions.with_files(engine.store, StreamId(identity), engine.epoch + 1, read)
     return positions, splits
 

@@ -9,7 +9,7 @@ import pytest
 from rejoinder.engine.version import named_files
 from rejoinder.errors import Corrupt
 from rejoinder.ir.streams import Generation, StreamId
-from rejoinder.state.positions import Position, Positions
+from rejoinder.state.positions import Position, Positions, as_in_log
 from rejoinder.store.commits.file_log import FileLog, FileRead
 from rejoinder.store.commits.unnamed_files import find_garbage
 from rejoinder.store.objects.object_store import open_store
@@ -82,3 +82,12 @@ def test_positions_are_stored_as_they_are(tmp_path: Path) -> None:
     assert positions.of(StreamId("aa")).offset == '{"logOffset":1}' and positions.of(StreamId("bb", 1)).offset == "-"
     assert Positions.from_json(positions.to_json()) == positions
     assert Positions.from_json(Positions().to_json()) == Positions()
+
+
+@pytest.mark.parametrize("name", ["1.json", "a b%é+=.json", 'day=1/x(1)#"~&;.csv'])
+def test_a_local_path_is_named_as_in_the_log_of_spark(name: str) -> None:
+    logged = as_in_log(f"/in/{name}")
+    assert logged.isprintable() and " " not in logged and logged.startswith("file:///in/")
+    positions = Positions({StreamId("aa"): Position(files=FileLog((FileRead(logged, 1),)))})
+    (read,) = positions.files_read(open_store("memory://logged"), "aa")
+    assert read.path == f"file:/in/{name}"

@@ -42,7 +42,7 @@ PLACES = {
 OF_SPARK = ("in_generation", "after_generation")
 ALL = [fault for places in PLACES.values() for fault in places]
 IN_THE_DRIVER = [fault for fault in ALL if fault.split(":")[0] not in OF_SPARK]
-ON_SPARK = ("in_generation:2", "after_generation:2", "after_commit:1")
+ON_SPARK = ("in_generation:2", "after_generation:2")
 BEFORE_COMMIT = ("before_tasks", "after_tasks", "after_emission")
 
 

@@ -79,6 +79,7 @@ def test_a_process_dies(tmp_path: Path, fault: str) -> None:
     assert (tmp_path / "noted").read_text().split() == ["0", "1", "2"]
 
 
+@DEEP
 @pytest.mark.slow
 def test_a_driver_on_spark_dies(spark: SparkSession, folder: Path, postgres: Postgres) -> None:
     """The first sink is in the middle of it, the others have nothing."""

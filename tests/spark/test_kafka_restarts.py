@@ -25,7 +25,7 @@ import rejoinder as rj
 from rejoinder.exchange.session.jars import KAFKA, SETTING
 from rejoinder.store.commits.newest_manifest import latest
 from rejoinder.store.objects.object_store import open_store
-from tests.deep import one_seed
+from tests.deep import DEEP, one_seed
 from tests.spark.broker import PACKAGES, Broker, Client, Record
 
 SECONDS = 240
@@ -96,6 +96,7 @@ def wait_until(condition: Callable[[], bool], is_alive: Callable[[], bool], log:
         time.sleep(0.1)
 
 
+@DEEP
 @pytest.mark.slow
 @pytest.mark.timeout(900)
 def test_killed_broker_and_driver(spark: SparkSession, tmp_path: Path, broker: Broker, client: Client) -> None:

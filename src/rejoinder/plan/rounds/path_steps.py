@@ -35,6 +35,11 @@ class JoinPlan:
     graph: JoinGraph
     paths: tuple[tuple[Hop, ...], ...]
 
+    def without(self, name: str | None) -> JoinPlan:
+        """Return the plan without an output of its block."""
+        outputs = tuple(output for output in self.block.outputs if output[0] != name)
+        return replace(self, block=replace(self.block, outputs=outputs))
+
 
 def single(rounds: Rounds, join: JoinPlan) -> list[Fragment]:
     """Add the steps of a block without a join: filter and project in place."""

@@ -10,14 +10,13 @@ Scheduling rules:
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
 
 import pyarrow as pa
 
 from rejoinder.connectors.registry import source_side
 from rejoinder.host.caps import cap_reached, caps
 from rejoinder.ir.catalog import LATE_SCHEMA, Source
-from rejoinder.ir.expressions.expression import Expression, column
+from rejoinder.ir.expressions.expression import Expression
 from rejoinder.ir.identities import (
     UNIT,
     Defined,
@@ -42,14 +41,13 @@ from rejoinder.plan.operations.side_outputs import filter_late
 from rejoinder.plan.physical.arrangement import Arrangement, Key
 from rejoinder.plan.physical.dataflow import Dataflow, Path, Scan, SourceScan, User
 from rejoinder.plan.physical.fragments import Fragment
-from rejoinder.plan.physical.steps import Arrange, Channel, Derive, Emit, Hold, Send, Step, Upsert
+from rejoinder.plan.physical.steps import Arrange, Channel, Emit, Hold, Send, Step, Upsert
 from rejoinder.plan.rounds.labels import Labels
 from rejoinder.plan.rounds.path_steps import JoinPlan, check_keys, path, single
 from rejoinder.plan.rounds.program import Program, base_arrangement, row_arrangement
-from rejoinder.plan.schedule.source_state import keep_source
+from rejoinder.plan.schedule.source_state import keep_source, rows_since
 from rejoinder.plan.time.frontier import Frontiers
 from rejoinder.plan.time.retention import Retentions, Uses
-from rejoinder.plan.time.start_condition import not_before
 from rejoinder.watermarks.formula import Watermark
 
 
@@ -212,7 +210,7 @@ class Builder:
 
     def collect_input(self, made: Derived, *, without: str | None = None) -> OperationInput:
         """Combine the changes of all blocks into one relation, and return it."""
-        joins = [_lacking(join, without) for join in self.joins[made.id]]
+        joins = [join.without(without) for join in self.joins[made.id]]
         self.fragments[made.input] = [fragment for join in joins for fragment in self.block(join, made.id)]
         return made.input
 
@@ -303,7 +301,7 @@ class Builder:
             return
         self.relation(source.relation)
         rows = [self._on_time(source)] if relation.on_time else self.fragments[source.relation]
-        self.fragments[relation] = self.since(relation, rows)  # once it has started, it has all changes
+        self.fragments[relation] = rows_since(self, relation, rows)  # once it has started, it has all changes
         self.arrange(relation, check=source.kind == "changelog")
 
     def _on_time(self, source: Source) -> Fragment:
@@ -316,18 +314,6 @@ class Builder:
             policy = source.options.get("late", "keep")
             self.passed[source.name] = filter_late(self, fragment, source.name, times, views, policy)
         return self.passed[source.name]
-
-    def since(self, relation: SourceRows, fragments: list[Fragment]) -> list[Fragment]:
-        """Return the rows of a source since the time at which a view starts; without one, all of them."""
-        if relation.time is None:
-            return fragments
-        source, result = self.program.sources[relation.source], []
-        rows = tuple((field.name, column(field.name, field.type)) for field in source.schema)
-        for fragment in fragments:
-            stream = self.stream(relation)
-            self.add(fragment.round, Derive(fragment.stream, stream, not_before(source, relation.time), rows))
-            result.append(Fragment(fragment.round, stream))
-        return result
 
     def side_output(self, side: SideOutput) -> None:
         """Add the rejected records of a source, or the late rows of a view, after their owner."""
@@ -398,9 +384,3 @@ class Builder:
             {name: retention for name, retention in kept.items() if retention is not None},
             frozenset(recorded),
         )
-
-
-def _lacking(join: JoinPlan, name: str | None) -> JoinPlan:
-    """Return the plan of a block without one of its outputs."""
-    outputs = tuple(output for output in join.block.outputs if output[0] != name)
-    return replace(join, block=replace(join.block, outputs=outputs))

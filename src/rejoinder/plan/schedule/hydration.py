@@ -37,7 +37,7 @@ from rejoinder.plan.rounds.path_steps import JoinPlan, check_keys, path, single
 from rejoinder.plan.rounds.program import Program, base_arrangement
 from rejoinder.plan.schedule.dataflow_builder import Builder
 from rejoinder.plan.schedule.retained_relations import QUERY_WORDS, Holdings
-from rejoinder.plan.schedule.source_state import LATER_VIEWS
+from rejoinder.plan.schedule.source_state import LATER_VIEWS, rows_since
 from rejoinder.plan.time.start_condition import covers_time
 
 
@@ -174,10 +174,10 @@ class Hydration(Builder):
         ]
         if held and source.relation not in self.complete:
             self._scan(relation, ArrangementScan(held[-1], f"scan:{relation}"))
-            self.fragments[relation] = self.since(relation, self.fragments[relation])
+            self.fragments[relation] = rows_since(self, relation, self.fragments[relation])
         else:
             self.relation(source.relation)
-            self.fragments[relation] = self.since(relation, self.fragments[source.relation])
+            self.fragments[relation] = rows_since(self, relation, self.fragments[source.relation])
 
     def _source(self, source: Source) -> None:
         """Add every row of a source, from any relation that has them."""

@@ -1,4 +1,4 @@
-"""Which rows of a source are kept: by primary key, to check deletes, or to fill later views.
+"""Which rows of a source are read, and which are kept: by primary key, to check deletes, or to fill later views.
 
 A delete of a changelog is checked against its relation wherever a view could get a negative count from it:
 - the on-time rows, as long as their deletes are on time. A late delete never reaches them;
@@ -13,10 +13,14 @@ from typing import TYPE_CHECKING
 
 from rejoinder.connectors.registry import source_side
 from rejoinder.ir.catalog import Source
+from rejoinder.ir.expressions.expression import column
 from rejoinder.ir.identities import OperationInput, RelationId, SourceRows, ViewRows, is_on_time
 from rejoinder.plan.physical.dataflow import Purpose
+from rejoinder.plan.physical.fragments import Fragment
+from rejoinder.plan.physical.steps import Derive
 from rejoinder.plan.rounds.program import base_arrangement, row_arrangement
 from rejoinder.plan.time.retention import retained_bounds
+from rejoinder.plan.time.start_condition import not_before
 
 if TYPE_CHECKING:
     from rejoinder.plan.schedule.dataflow_builder import Builder
@@ -57,6 +61,19 @@ def _keep_deletable_rows(builder: Builder, changelog: Source, on_time: list[Sour
     for relation in on_time:
         for arrangement in builder.needed.get(relation, {}).values():
             builder.retentions.add_user(arrangement, builder.retentions.for_relation(relation, changelog.schema.names))
+
+
+def rows_since(builder: Builder, relation: SourceRows, fragments: list[Fragment]) -> list[Fragment]:
+    """Return the rows of a source since the time at which a view starts; without one, all of them."""
+    if relation.time is None:
+        return fragments
+    source, result = builder.program.sources[relation.source], []
+    rows = tuple((field.name, column(field.name, field.type)) for field in source.schema)
+    for fragment in fragments:
+        stream = builder.stream(relation)
+        builder.add(fragment.round, Derive(fragment.stream, stream, not_before(source, relation.time), rows))
+        result.append(Fragment(fragment.round, stream))
+    return result
 
 
 def _keep_followed_rows(builder: Builder, changelog: Source, variants: list[SourceRows]) -> None:

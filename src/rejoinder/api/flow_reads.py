@@ -11,6 +11,7 @@ import pyarrow as pa
 from rejoinder.engine.engine import Engine
 from rejoinder.engine.maintenance.state_deletion import deletion_named
 from rejoinder.engine.notices import warn
+from rejoinder.engine.queries.subscription import Subscription
 from rejoinder.engine.queries.view_serving import Serving
 from rejoinder.engine.statements import find_view, view_note
 from rejoinder.engine.status.explain_statements import explain, show
@@ -42,6 +43,15 @@ class Readings:
         name, _ = find_view(self.engine, view)
         warn(view_note(self.engine, name))
         return view_reader.read_stream(self.spark, self._format, {"view": name, "what": "changes"})
+
+    def subscribe(
+        self, view: str, *, where: str | None = None, start: int | None = None, as_of: int | None = None
+    ) -> Subscription:
+        """Follow the changes of a view, without Spark. `poll()` returns what is committed; iteration waits for more.
+
+        `start` is the first epoch, `as_of` the epoch whose content comes first; without either, changes from now on.
+        """
+        return Subscription(self.engine.store, view, where=where, start=start, as_of=as_of)
 
     def tvr(self, view: str) -> Snapshots:
         """Return the sequence of the view's snapshots with their periods; `str` formats it as tables."""

@@ -227,6 +227,27 @@ def explain(
 
 
 @app.command()
+def watch(
+    state: State,
+    view: Annotated[str, typer.Argument(metavar="VIEW", help="The view to follow.")],
+    from_: Annotated[
+        int | None, typer.Option("--from", min=0, metavar="EPOCH", show_default="now", help="The first epoch to show.")
+    ] = None,
+    as_of: Annotated[
+        int | None, typer.Option(min=0, metavar="EPOCH", help="Show the content at this epoch first.")
+    ] = None,
+    where: Annotated[str | None, typer.Option(metavar="CONDITION", help="Show only rows that fulfil it.")] = None,
+    limit: Limit = None,
+    format_: As = Format.TABLE,
+    guard: Guard = True,
+) -> None:
+    """Follow the changes of a view while a flow runs in another process; Ctrl-C ends."""
+    from rejoinder.cli.commands.ask import watch as follow_view
+
+    follow_view(state, view, where, from_, as_of, Showing(format_, limit, guard))
+
+
+@app.command()
 def backup(
     state: State,
     target: Annotated[

@@ -17,6 +17,8 @@ from rejoinder.engine.maintenance.state_deletion import deletion_named
 from rejoinder.engine.notices import warn
 from rejoinder.engine.queries.adhoc_query import Ordered, run_query, split_order
 from rejoinder.engine.queries.change_replay import as_sources, replay
+from rejoinder.engine.queries.past_query import run_past_query
+from rejoinder.engine.queries.subscription import Subscription
 from rejoinder.engine.status.explain_statements import explain, show
 from rejoinder.errors import NotCommitted, UnknownName, Unsupported, near_misses
 from rejoinder.formats.text.plain_rows import Rows, plain_rows
@@ -26,6 +28,7 @@ from rejoinder.plan.operations.side_outputs import find_side_output, takes_every
 from rejoinder.sql.bind.emit_clause import defers_emission
 from rejoinder.sql.statements.query_text import named_relations, whole_relation
 from rejoinder.sql.statements.result_order import Ordering, split_ordering
+from rejoinder.sql.statements.row_questions import Subscribe
 from rejoinder.sql.statements.statement_parser import Explain, Question, Select, Show, parse_statements
 from rejoinder.sql.statements.stream_columns import System, refuse_system_items, split_system_items
 from rejoinder.state.reading.changelog_reader import history_note, history_start
@@ -97,7 +100,14 @@ class Shown:
     rows: list[dict[str, Any]]
 
 
-Answer = Queried | Streamed | Varied | Explained | Shown
+@dataclass(frozen=True)
+class Followed:
+    """The changes of a view from an epoch on, as they are committed."""
+
+    subscription: Subscription
+
+
+Answer = Queried | Streamed | Varied | Explained | Shown | Followed
 
 
 def run_all(
@@ -123,6 +133,8 @@ def run_all(
                 result = explained
             case Shown(rows=shown):
                 result = shown
+            case Followed(subscription=subscription):
+                result = subscription
             case Varied(snapshots=snapshots, note=note):
                 warn(note)
                 result = snapshots
@@ -140,6 +152,8 @@ def execute(engine: Engine, statement: Question) -> Answer:
                 return Explained(explain(engine, statement.target))
             case Show():
                 return Shown(statement.what, show(engine, statement.what))
+            case Subscribe(view=view, where=where, start=start, as_of=as_of):
+                return Followed(Subscription(engine.store, view, where=where, start=start, as_of=as_of))
             case Select():
                 return _select(engine, statement)
 
@@ -148,6 +162,8 @@ def _select(engine: Engine, statement: Select) -> Answer:
     if statement.rendering == "STREAM":
         return _stream(engine, statement)
     refuse_system_items(statement.query, statement.rendering)
+    if statement.past:
+        return Queried(*run_past_query(engine, statement.query, statement.past))
     if statement.rendering == "TABLE":
         return _table(engine, statement)
     return _snapshots(engine, statement)

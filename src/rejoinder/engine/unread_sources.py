@@ -14,6 +14,7 @@ from rejoinder.connectors.registry import source_side
 from rejoinder.engine.engine import Engine
 from rejoinder.engine.queries.adhoc_query import run_query
 from rejoinder.engine.statements import Answer, Streamed, execute
+from rejoinder.errors import Unsupported
 from rejoinder.ir.catalog import Catalog, Kind, Source, View
 from rejoinder.ir.identities import owner_of
 from rejoinder.plan.physical.dataflow import SourceScan
@@ -49,6 +50,12 @@ def reading_of(engine: Engine, statement: Select) -> Reading:
     """Return the temporary flow for a query on unread sources. Raises if another relation cannot be read."""
     query = statement.query
     unread = unread_sources(engine, query)
+    if statement.past:
+        raise Unsupported(
+            f"`{unread[0].name}` cannot be joined with past epochs: no view reads it",
+            detail=f"`{statement.past[0].relation}` is read as of {statement.past[0].at}",
+            hint=f"CREATE VIEW on `{unread[0].name}` first",
+        )
     names = {source.name for source in unread}
     relations: list[Source | View] = [_without_side_effects(source) for source in unread]
     copied: dict[str, pa.Table] = {}

@@ -11,6 +11,7 @@ from rejoinder.engine.engine import Engine
 from rejoinder.engine.executors.delivery_hosts import LocalHost
 from rejoinder.engine.maintenance.state_deletion import deletion_named
 from rejoinder.engine.notices import warn
+from rejoinder.engine.queries.subscription import Subscription
 from rejoinder.engine.statements import find_view, view_note
 from rejoinder.engine.status.explain_statements import output_watermarks, show
 from rejoinder.errors import NotCommitted, UnknownName, near_misses, with_values
@@ -58,6 +59,13 @@ class Readings:
     def tvr(self, view: str) -> Snapshots:
         """Return the sequence of the view's snapshots."""
         return snapshots_of(self._changes(view))
+
+    @with_values
+    def subscribe(
+        self, view: str, *, where: str | None = None, start: int | None = None, as_of: int | None = None
+    ) -> Subscription:
+        """Follow the changes of a view: `poll` after a step, as `Flow.subscribe`."""
+        return Subscription(self._store, view, where=where, start=start, as_of=as_of)
 
     def _changes(self, view: str) -> Changes:
         name, schema = find_view(self._engine, view)

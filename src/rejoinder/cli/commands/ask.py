@@ -7,8 +7,8 @@ from dataclasses import replace
 
 from rich.text import Text
 
-from rejoinder.cli.commands.open_state import open_state
-from rejoinder.cli.terminal.answers import Showing, show_answer
+from rejoinder.cli.commands.open_state import open_state, refuse_missing
+from rejoinder.cli.terminal.answers import Showing, follow, show_answer
 from rejoinder.cli.terminal.error_places import placed, show_place
 from rejoinder.cli.terminal.expanded_rows import toggled
 from rejoinder.cli.terminal.prompt import statements
@@ -17,6 +17,7 @@ from rejoinder.cli.terminal.terminal_encoding import as_typed
 from rejoinder.engine.definitions.definition_batch import define_all, grouped
 from rejoinder.engine.definitions.definition_statements import Definition
 from rejoinder.engine.engine import Engine
+from rejoinder.engine.queries.subscription import Subscription
 from rejoinder.engine.statements import Answer, execute
 from rejoinder.engine.status.explain_statements import explain
 from rejoinder.engine.unread_sources import unread_sources
@@ -34,6 +35,7 @@ from rejoinder.sql.statements.statement_parser import (
     Select,
     parse_statements,
 )
+from rejoinder.store.objects.object_store import open_store
 from rejoinder.testing import Driver
 from rejoinder.testing.unread_files import answer_unread, refuse_remote
 
@@ -58,6 +60,13 @@ def show_plan(place: str, target: str) -> None:
     """Print the plan of a view or a query."""
     engine = open_state(place)
     print(neutral_lines(explain(engine, target)))
+
+
+def watch(place: str, view: str, where: str | None, start: int | None, as_of: int | None, showing: Showing) -> None:
+    """Print the changes of a view as a flow commits them, in this process, until Ctrl-C."""
+    store = open_store(place)
+    refuse_missing(place, store)
+    follow(Subscription(store, view, where=where, start=start, as_of=as_of), showing)
 
 
 def _run(engine: Engine, text: str, showing: Showing) -> None:

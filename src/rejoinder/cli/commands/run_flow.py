@@ -19,10 +19,10 @@ from rejoinder.cli.commands.open_state import open_state
 from rejoinder.cli.commands.writable_state import check_writable
 from rejoinder.cli.spark_options import Settings
 from rejoinder.cli.terminal.answers import Showing, show_answer
-from rejoinder.cli.terminal.change_lines import SHOWN, changes_of, counts, show_changes
+from rejoinder.cli.terminal.change_lines import changes_of, show_epoch
 from rejoinder.cli.terminal.error_places import placed
 from rejoinder.cli.terminal.progress_line import ProgressLine
-from rejoinder.cli.terminal.screen import err, note, out, size, status
+from rejoinder.cli.terminal.screen import err, note, size, status
 from rejoinder.engine.definitions.definition_batch import Batch, new_sources
 from rejoinder.engine.definitions.definition_statements import Definition
 from rejoinder.engine.engine import HISTORY
@@ -34,6 +34,7 @@ from rejoinder.ir.catalog import Catalog, Source
 from rejoinder.plan.physical.dataflow import SourceScan
 from rejoinder.planner import plan
 from rejoinder.sql.parse.error_positions import Span, spans_of
+from rejoinder.sql.statements.row_questions import Subscribe
 from rejoinder.sql.statements.statement_parser import Question, parse_statements
 
 if TYPE_CHECKING:
@@ -72,6 +73,12 @@ def read_script(path: Path) -> Script:
     with placed(text, str(path)):
         statements = parse_statements(text)
     for statement, span in zip(statements, spans_of(text), strict=True):
+        if isinstance(statement, Subscribe):
+            raise Unsupported(
+                "SUBSCRIBE is not supported in a file",
+                detail=f"SUBSCRIBE {statement.view}",
+                hint=f"run the file with --follow --watch {statement.view}, or `rejoinder watch` its state",
+            )
         if isinstance(statement, Question):
             questions.append(statement)
         else:
@@ -165,8 +172,7 @@ def _watch(flow: Flow, view: str, showing: Showing) -> None:
     def show(progress: Progress) -> None:
         changes = changes_of(flow.engine, name, progress.epoch)
         if changes:
-            out.print(Text.assemble((f"epoch {progress.epoch}", "bold cyan"), f"  {name}: {counts(changes)}"))
-            show_changes(changes, SHOWN if showing.limit is None else showing.limit)
+            show_epoch(name, progress.epoch, changes, showing.limit)
 
     flow.on_progress(show)
 

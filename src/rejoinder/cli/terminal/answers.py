@@ -12,9 +12,11 @@ from typing import Any
 
 from rich.text import Text
 
+from rejoinder.cli.terminal.change_lines import show_epoch
 from rejoinder.cli.terminal.result_tables import Row, show_rows
 from rejoinder.cli.terminal.screen import count, note, out
-from rejoinder.engine.statements import Answer, Explained, Queried, Shown, Streamed, Varied
+from rejoinder.engine.queries.subscription import Subscription
+from rejoinder.engine.statements import Answer, Explained, Followed, Queried, Shown, Streamed, Varied
 from rejoinder.formats.text.neutral_text import escaped_json, guarded
 from rejoinder.formats.text.plain_rows import plain_rows
 from rejoinder.formats.text.row_text import text
@@ -66,6 +68,26 @@ def show_answer(answer: Answer, showing: Showing) -> None:
             _show_stream(answer, showing)
         case Varied():
             _show_snapshots(answer, showing)
+        case Followed():
+            follow(answer.subscription, showing)
+
+
+def follow(subscription: Subscription, showing: Showing) -> None:
+    """Print the changes of a view as they are committed, until Ctrl-C."""
+    note(f"following `{subscription.view}` after epoch {subscription.epoch}; Ctrl-C ends")
+    is_first = True
+    for changes in subscription:
+        if showing.format is Format.TABLE:
+            show_epoch(subscription.view, changes.epoch, changes.rows, showing.limit)
+        else:
+            system = {"_epoch": changes.epoch, "_emit_time": changes.time}
+            rows = [{**row, **system, "_undo": diff < 0} for row, diff in changes.rows for _ in range(abs(diff))]
+            shown = rows[: showing.cut(rows)]
+            _write(shown, [*subscription.columns, *system, "_undo"], showing, header=is_first)
+            if len(shown) < len(rows):
+                note(f"epoch {changes.epoch}: the first {len(shown):,} of {count(len(rows), 'change')}")
+        out.file.flush()
+        is_first = False
 
 
 def _listed(value: Any) -> Any:
@@ -132,7 +154,7 @@ def _say(text_: str | None) -> None:
         note(text_)
 
 
-def _write(rows: Sequence[Row], columns: Sequence[str], showing: Showing) -> None:
+def _write(rows: Sequence[Row], columns: Sequence[str], showing: Showing, *, header: bool = True) -> None:
     if showing.format is Format.JSON:
         for row in rows:
             shown = {name: _with_text_keys(row[name]) for name in columns}
@@ -141,7 +163,8 @@ def _write(rows: Sequence[Row], columns: Sequence[str], showing: Showing) -> Non
     buffer = io.StringIO()
     writer = csv.writer(buffer, lineterminator="\n")
     write = guarded if showing.guard else str
-    writer.writerow([write(name) for name in columns])
+    if header:
+        writer.writerow([write(name) for name in columns])
     writer.writerows([["" if row[name] is None else _field(row[name], write) for name in columns] for row in rows])
     out.file.write(buffer.getvalue())
 

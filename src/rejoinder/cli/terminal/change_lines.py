@@ -32,6 +32,12 @@ def counts(changes: list[tuple[Row, int]]) -> str:
     return f"{minus:,} retracted, {plus:,} added" if changes else "no change"
 
 
+def show_epoch(view: str, epoch: int, changes: list[tuple[Row, int]], limit: int | None = None) -> None:
+    """Print the changes of a view in an epoch: their number, and the first of them; all if `limit` is 0."""
+    out.print(Text.assemble((f"epoch {epoch}", "bold cyan"), f"  {view}: {counts(changes)}"))
+    show_changes(changes, SHOWN if limit is None else limit)
+
+
 def show_changes(changes: list[tuple[Row, int]], limit: int = SHOWN) -> None:
     """Print the first changes: − in red, + in green, with the number of copies if it is not one."""
     shown = _both(changes, limit) if limit else changes

@@ -52,11 +52,12 @@ class Replayed:
 
 def as_sources(engine: Engine, query: str) -> Catalog:
     """Return the relations that a query reads, including views, as sources of changes."""
-    relations = tuple(_changelog(relation) for relation in _named(engine, query).values())
+    relations = tuple(as_changelog(relation) for relation in named(engine, query).values())
     return Catalog(relations, functions=engine.version.catalog.functions)
 
 
-def _named(engine: Engine, query: str) -> dict[str, Source | View]:
+def named(engine: Engine, query: str) -> dict[str, Source | View]:
+    """Return the relations that a query names."""
     names = named_relations(query)
     catalog = engine.version.catalog
     found = [catalog.find(name) or find_side_output(catalog, name) for name in names]
@@ -77,7 +78,7 @@ def replay(engine: Engine, query: str, added: Sequence[str] = (), starting: str 
         manifest = engine.version.manifest
         if manifest is None:
             raise NotCommitted("nothing is committed yet", hint="run the flow first")
-        relations = _named(engine, query)
+        relations = named(engine, query)
         try:
             schema = bind(query, as_sources(engine, query)).schema
         except UnknownName:
@@ -97,7 +98,7 @@ def replay(engine: Engine, query: str, added: Sequence[str] = (), starting: str 
         read = {name: _history(engine, relation, starting) for name, relation in relations.items()}
         histories = {name: from_start(history, start) for name, (history, _) in read.items()}
         times = timeline_of(manifest).times(engine.store)
-    notes = [_note([relation.name for relation in relations.values() if not _has_history(relation)])]
+    notes = [_note([relation.name for relation in relations.values() if not has_history(relation)])]
     notes += [incomplete for _, incomplete in read.values()]
     notes += [] if start is None else [history_note(cut, start)]
     note = "; ".join(text for text in notes if text is not None) or None
@@ -109,11 +110,11 @@ def replay(engine: Engine, query: str, added: Sequence[str] = (), starting: str 
     if emission is not None:  # an epoch without input may emit pending changes
         epochs |= {epoch for epoch in times if start is None or epoch >= start}
     view = View(NAME, query, schema)
-    changes = _run(as_sources(engine, query).with_relation(view), by_epoch, view, times, sorted(epochs))
+    changes = run_histories(as_sources(engine, query).with_relation(view), by_epoch, view, times, sorted(epochs))
     return Replayed(replace(changes, table=from_start(changes.table, start), start=start), note)
 
 
-def _run(
+def run_histories(
     catalog: Catalog,
     histories: Mapping[str, Mapping[int, pa.Table]],
     view: View,
@@ -137,7 +138,7 @@ def _run(
         drop_memory(place)
 
 
-def _changelog(relation: Source | View) -> Source:
+def as_changelog(relation: Source | View) -> Source:
     """Return a relation as a source of its changes, with the event-time columns that versions need."""
     watermarks = relation.watermarks if isinstance(relation, Source) else {}
     kind: Kind = "stream" if isinstance(relation, Source) and relation.kind == "stream" else "changelog"
@@ -146,23 +147,25 @@ def _changelog(relation: Source | View) -> Source:
 
 def _start(manifest: Manifest, relation: Source | View) -> int | None:
     """Return the epoch at which the history of a relation starts; None if it is complete."""
-    return history_start(manifest, _changelog_name(relation)) if _has_history(relation) else None
+    return history_start(manifest, changelog_name(relation)) if has_history(relation) else None
 
 
-def _changelog_name(relation: Source | View) -> str:
+def changelog_name(relation: Source | View) -> str:
+    """Return the name under which the changes of a relation are kept, if they are."""
     is_kept = isinstance(relation, Source) and source_side(relation).keeps_changes
     return str(relation.changes) if isinstance(relation, Source) and is_kept else relation.name
 
 
-def _has_history(relation: Source | View) -> bool:
+def has_history(relation: Source | View) -> bool:
+    """Return whether the changes of a relation are kept."""
     return isinstance(relation, View) or relation.is_internal or source_side(relation).keeps_changes
 
 
 def _history(engine: Engine, relation: Source | View, starting: str | None) -> tuple[pa.Table, str | None]:
     """Return the changes of a relation, with `__epoch` and `__diff`, and a note about missing rows."""
     assert engine.version.manifest is not None
-    if _has_history(relation):
-        name = _changelog_name(relation)
+    if has_history(relation):
+        name = changelog_name(relation)
         if name not in engine.dataflow.views:  # a side output of a source that no view reads
             return replaced(replaced(relation.schema.empty_table(), EPOCH, _NONE), DIFF, _NONE), None
         changes = read_changes(

@@ -16,8 +16,7 @@ from rejoinder.sql.parse.foreign_names import foreign_function
 _SOURCE = "CREATE STREAM name (columns) USING format OPTIONS (…) declares a source"
 _VIEW = "CREATE VIEW name AS SELECT … keeps the result of a query"
 _STARTS: dict[str, str] = {
-    "SUBSCRIBE": "SELECT STREAM * FROM name reads changes; on the command line --watch name follows them",
-    "TAIL": "SELECT STREAM * FROM name reads changes; on the command line --watch name follows them",
+    "TAIL": "SUBSCRIBE name follows the changes of a view; SELECT STREAM * FROM name reads those so far",
     "INSERT": "CREATE SINK name FROM view USING format OPTIONS (…) writes the changes of a view; rows of a source come "
     "from its files or topic, or from flow.insert(…) in Python",
     **dict.fromkeys(
@@ -150,7 +149,9 @@ def foreign_after_columns(word: str, name: str, place: str) -> Unsupported | Non
     return None
 
 
-_AS_OF = "flow.table(view, as_of=…) reads a past epoch; SELECT TVR * FROM view shows its content at each epoch"
+_AS_OF = (
+    "write VERSION AS OF 12 or TIMESTAMP AS OF after the name of a view; SELECT TVR * FROM view shows every content"
+)
 _CLAUSES: tuple[tuple[tuple[str, ...], str, str], ...] = (
     (
         ("WITHIN", "#"),

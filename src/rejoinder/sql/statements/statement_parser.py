@@ -16,7 +16,9 @@ from rejoinder.sql.definitions.view_options import checked_options
 from rejoinder.sql.parse.foreign_spellings import foreign_create, foreign_show, foreign_sink, foreign_start
 from rejoinder.sql.parse.text_caps import with_stack
 from rejoinder.sql.parse.tokens import split_statements
-from rejoinder.sql.statements.function_statements import CreateFunction, FunctionReader
+from rejoinder.sql.statements.function_statements import CreateFunction
+from rejoinder.sql.statements.past_versions import PastRelation, refuse_past, split_past
+from rejoinder.sql.statements.row_questions import RowQuestionReader, Subscribe
 from rejoinder.sql.statements.source_statements import KINDS
 
 Rendering = Literal["TABLE", "STREAM", "TVR"]
@@ -24,7 +26,7 @@ DropKind = Literal["STREAM", "TABLE", "CHANGELOG", "MAPPING", "VIEW", "INDEX", "
 _SHOWN = ("ARRANGEMENTS", "FUNCTIONS", "SINKS", "SOURCES", "TABLES", "VIEWS", "WATERMARKS")
 _AFTER_A_COLUMN = (TokenType.FROM, TokenType.COMMA, TokenType.DOT, TokenType.ALIAS)
 _QUERIES = ("SELECT", "WITH", "FROM", "VALUES")
-_STARTS = ("ALTER", "CREATE", "DROP", "EXPLAIN", "SHOW", *_QUERIES)
+_STARTS = ("ALTER", "CREATE", "DROP", "EXPLAIN", "SHOW", "SUBSCRIBE", *_QUERIES)
 
 
 @dataclass(frozen=True)
@@ -90,9 +92,11 @@ class Select:
     rendering: Rendering
     starting: str | None = None
     """From where incomplete sources are read."""
+    past: tuple[PastRelation, ...] = ()
+    """Relations that are read at past epochs, by their names in `query`."""
 
 
-Question = Explain | Show | Select
+Question = Explain | Show | Select | Subscribe
 Statement = CreateSource | CreateView | AlterView | CreateIndex | CreateSink | CreateFunction | Drop | Question
 
 
@@ -106,7 +110,7 @@ def _statements(text: str) -> list[Statement]:
     return [_Reader(text, tokens).statement() for tokens in split_statements(text)]
 
 
-class _Reader(FunctionReader):
+class _Reader(RowQuestionReader):
     """Reads one statement."""
 
     def statement(self) -> Statement:
@@ -121,6 +125,8 @@ class _Reader(FunctionReader):
             return Explain(self.rest())
         if word == "SHOW":
             return self.show()
+        if word == "SUBSCRIBE":
+            return self.subscribe()
         if word in (*_QUERIES, "("):
             return self.select()
         foreign = foreign_start(word, self.place(self.tokens[0]))
@@ -137,10 +143,14 @@ class _Reader(FunctionReader):
         starting = self.trailing_start()
         start, end = self.tokens[0].start, self.tokens[-1].end + 1
         shown = self.rendering(self.tokens)
-        if shown is None:
-            return Select(self.text[start:end], "TABLE", starting)
-        rendering = next(word for word in get_args(Rendering) if word == shown.text.upper())
-        return Select(self.text[start : shown.start] + self.text[shown.end + 1 : end], rendering, starting)
+        text, rendering = self.text[start:end], "TABLE"
+        if shown is not None:
+            text = self.text[start : shown.start] + self.text[shown.end + 1 : end]
+            rendering = shown.text.upper()
+        if rendering != "TABLE":
+            refuse_past(text, f"SELECT {rendering}, which shows the history itself")
+        query, past = split_past(text)
+        return Select(query, next(word for word in get_args(Rendering) if word == rendering), starting, past)
 
     @staticmethod
     def rendering(tokens: list[Token]) -> Token | None:
@@ -224,7 +234,9 @@ class _Reader(FunctionReader):
                 detail=self.place(self.tokens[0]),
                 hint="remove one of them",
             )
-        return CreateView(name, self.rest(), unless, options, names, starting, or_replace)
+        query = self.rest()
+        refuse_past(query, "a view, which follows the newest rows")
+        return CreateView(name, query, unless, options, names, starting, or_replace)
 
     def alter(self) -> AlterView:
         """Parse ALTER VIEW name SET OPTIONS (…)."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from rejoinder.engine.queries import subscription
 from tests.unit.cli.conftest import Rejoinder
 
 
@@ -15,7 +14,7 @@ def ctrl_c(monkeypatch: pytest.MonkeyPatch) -> None:
     def interrupt(seconds: float) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(subscription.time, "sleep", interrupt)
+    monkeypatch.setattr("rejoinder.engine.queries.subscription.time.sleep", interrupt)
 
 
 def test_it_prints_the_changes_from_an_epoch(rejoinder: Rejoinder, shop: str) -> None:

@@ -39,7 +39,6 @@ from rejoinder.sql.bind.relations.generators import (
     bind_selected,
     generator_name,
     is_lateral_generator,
-    refuse_generators,
 )
 from rejoinder.sql.bind.relations.laterals import bind_lateral, lateral_without_left_side
 from rejoinder.sql.bind.relations.pivots import bind_pivot
@@ -141,7 +140,6 @@ class Binder:
             if condition is not None:
                 root, scope = bind_where(self, root, scope, condition, ctes)
         if is_grouped(node):
-            refuse_generators(node)
             root, scope, node = without_subqueries(self, root, scope, node, ctes, in_aggregates=True)
             root, scope, node = bind_groups(root, scope, node, self.numbers)
             if node.args.get("having"):

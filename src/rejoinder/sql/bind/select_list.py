@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping
 from sqlglot import exp
 
 from rejoinder.errors import AmbiguousName, InvalidSql, UnknownName, Unsupported
+from rejoinder.sql.bind.relations.generators import called_generator
 from rejoinder.sql.bind.scope import Scope
 from rejoinder.sql.parse.clauses import text_of
 
@@ -58,13 +59,13 @@ def _columns(item: exp.Expr, scope: Scope) -> Iterator[exp.Expr]:
 
 
 def _without_lateral_aliases(items: list[exp.Expr], scope: Scope) -> list[exp.Expr]:
-    """Replace names of earlier items by their expressions."""
+    """Replace names of earlier items by their expressions; `relations.generators` does it for those of generators."""
     result: list[exp.Expr] = []
     known: dict[str, list[exp.Expr]] = {}
     for item in items:
         plain = _replaced(item, known, scope) if any(_is_alias(part, known, scope) for part in item.walk()) else item
         result.append(plain)
-        if isinstance(plain, exp.Alias):
+        if isinstance(plain, exp.Alias) and called_generator(plain) is None:
             known.setdefault(plain.alias.lower(), []).append(plain.this)
     return result
 

@@ -28,6 +28,7 @@ from rejoinder.sql.bind.groups.distinct_aggregates import aggregate_of
 from rejoinder.sql.bind.groups.group_keys import GroupKey, GroupKeys, marked, unaliased, window_name
 from rejoinder.sql.bind.groups.grouping_sets import is_grouping, with_grouping_id
 from rejoinder.sql.bind.groups.session_groups import group_sessions, moved_by
+from rejoinder.sql.bind.relations.generators import called_generator
 from rejoinder.sql.bind.scope import Column, Scope
 from rejoinder.sql.bind.windows.window_syntax import with_operands
 from rejoinder.sql.functions import output_names
@@ -112,6 +113,8 @@ class _Groups:
 
     def _named(self, item: exp.Expr) -> exp.Expr:
         """Rewrite an item of the SELECT list over the columns of the groups, and name it as Spark does."""
+        if called_generator(item) is not None:  # it is bound after the groups, and names its columns itself
+            return self._rewritten(item, aliases=False)
         inner = unaliased(item)
         rewritten = self._rewritten(inner, aliases=False)
         is_named = isinstance(item, exp.Alias)

@@ -14,13 +14,13 @@ The outer forms have one element, NULL, where there would be none.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
 from sqlglot import exp
 
-from rejoinder.errors import InvalidSql, PlanningError, Unsupported
+from rejoinder.errors import AmbiguousName, InvalidSql, PlanningError, Unsupported
 from rejoinder.ir.expressions import nodes
 from rejoinder.ir.expressions.expression import Expression
 from rejoinder.ir.identities import column_id, column_part, column_text
@@ -55,7 +55,7 @@ GENERATORS = (
 )
 _OUTER = "_outer"
 _QUALIFIER = f"generator{MARKS[0]}"
-"""The relation of a generator's columns in a SELECT list, which nobody writes."""
+"""The relation of a generator's columns in a SELECT list, which nobody writes; its place in the list follows."""
 
 
 @dataclass(frozen=True)
@@ -120,57 +120,66 @@ def bind_generator_join(root: Node, scope: Scope, node: exp.Join, numbers: Itera
 
 
 def bind_selected(root: Node, scope: Scope, node: exp.Select, numbers: Iterator[int]) -> tuple[Node, Scope, exp.Select]:
-    """Bind the generator of a SELECT list, if it has one: the rows with its columns, and the list that takes them."""
-    places = [at for at, item in enumerate(node.expressions) if generator_name(_called(item)) is not None]
-    for item in node.expressions:
-        nested = next((call for call in _calls(item) if call is not _called(item)), None)
+    """Bind the generators of a SELECT list: the rows with their columns, and the list that takes them.
+
+    The first generator repeats the rows, the second repeats the result, as LATERAL VIEWs in this order do. Items may
+    use the columns of generators before them.
+    """
+    items: list[exp.Expr] = []
+    generated: dict[str, list[exp.Expr]] = {}
+    for listed in node.expressions:
+        item = _with_generated(listed, generated, scope)
+        call = called_generator(item)
+        nested = next((inner for inner in _calls(item) if inner is not call), None)
         if nested is not None:
             raise Unsupported(
                 f"`{text_of(nested)}` inside an expression is not supported",
                 detail=f"in `{text_of(item)}`",
                 hint="a generator is a column of its own: SELECT … FROM (SELECT explode(…) AS x FROM …)",
             )
-    if not places:
-        return root, scope, node
-    if len(places) > 1:
-        raise InvalidSql(
-            "two generators in one SELECT",
-            detail=", ".join(text_of(node.expressions[at]) for at in places),
-            hint="write each of them as a LATERAL VIEW after FROM: … FROM t LATERAL VIEW explode(a) AS x "
-            "LATERAL VIEW explode(b) AS y; this gives all pairs",
-        )
-    (at,) = places
-    item = node.expressions[at]
-    call, name = _called(item), generator_name(_called(item)) or ""
-    given = [item.alias] if isinstance(item, exp.Alias) else []
-    if isinstance(item, exp.Aliases):
-        given = [identifier.name for identifier in item.expressions]
-    root, columns = _expanded(root, scope, call, name, numbers, given, _QUALIFIER, outer=False)
-    items = list(node.expressions)
-    items[at : at + 1] = [
-        exp.alias_(exp.column(c.name, table=_QUALIFIER, quoted=True), c.name, quoted=True) for c in columns
-    ]
-    hidden = [Column(c.qualifier, c.name, c.id, c.type, hidden=True) for c in columns]
-    scope = scope.with_columns((*scope.columns, *hidden))
+        if call is None:
+            items.append(item)
+            continue
+        name, given = generator_name(call) or "", [item.alias] if isinstance(item, exp.Alias) else []
+        if isinstance(item, exp.Aliases):
+            given = [identifier.name for identifier in item.expressions]
+        qualifier = f"{_QUALIFIER}{len(items)}"
+        root, columns = _expanded(root, scope, call, name, numbers, given, qualifier, outer=False)
+        for c in columns:
+            reference = exp.column(c.name, table=qualifier, quoted=True)
+            items.append(exp.alias_(reference, c.name, quoted=True))
+            generated.setdefault(c.name.lower(), []).append(reference)
+        hidden = [Column(c.qualifier, c.name, c.id, c.type, hidden=True) for c in columns]
+        scope = scope.with_columns((*scope.columns, *hidden))
     selected = node.copy()
-    selected.set("expressions", items)
+    selected.set("expressions", [item.copy() for item in items])
     return root, scope, selected
 
 
-def refuse_generators(node: exp.Select) -> None:
-    """Refuse a generator beside groups."""
-    for item in node.expressions:
-        for call in _calls(item):
-            raise Unsupported(
-                f"`{text_of(call)}` beside GROUP BY or an aggregate is not supported",
+def _with_generated(item: exp.Expr, generated: Mapping[str, Sequence[exp.Expr]], scope: Scope) -> exp.Expr:
+    """An item in which the names of columns of earlier generators are qualified. A column of FROM comes first."""
+
+    def qualified(part: exp.Expr) -> exp.Expr:
+        if not isinstance(part, exp.Column) or part.table or part.name.lower() not in generated:
+            return part
+        if scope.knows(part) or part.find_ancestor(exp.Query) is not None:
+            return part
+        meant = generated[part.name.lower()]
+        if len(meant) > 1:
+            raise AmbiguousName(
+                f"`{part.name}` is a column of {len(meant)} generators",
                 detail=f"in `{text_of(item)}`",
-                hint="group in a subquery: SELECT explode(…) FROM (SELECT … GROUP BY …)",
+                hint="give each a name of its own, with AS",
             )
+        return meant[0].copy()
+
+    return item.transform(qualified) if generated else item
 
 
-def _called(item: exp.Expr) -> exp.Expr:
+def called_generator(item: exp.Expr) -> exp.Expr | None:
+    """The call of a generator that an item of a SELECT list is; None if it is something else."""
     inner: exp.Expr = item.this if isinstance(item, exp.Alias | exp.Aliases) else item
-    return inner
+    return inner if generator_name(inner) is not None else None
 
 
 def _calls(item: exp.Expr) -> Iterator[exp.Expr]:

@@ -15,6 +15,7 @@ from sqlglot import exp
 
 from rejoinder.errors import InvalidSql
 from rejoinder.sql.bind.query_parser import parse_query
+from rejoinder.sql.bind.relations.generators import called_generator
 from rejoinder.sql.bind.scope import Scope
 from rejoinder.sql.bind.windows.window_frames import constant
 from rejoinder.sql.bind.windows.window_syntax import has_windows
@@ -59,7 +60,8 @@ def with_limit(node: exp.Query) -> exp.Query:
         bare.set(name, None)
     keys = [key.copy() for key in order.expressions] if order is not None else []
     is_plain = isinstance(bare, exp.Select) and not bare.args.get("distinct") and not bare.args.get("qualify")
-    if not is_plain or has_windows(cast(exp.Select, bare)):
+    has_generators = any(called_generator(item) is not None for item in bare.expressions)
+    if not is_plain or has_generators or has_windows(cast(exp.Select, bare)):
         bare = _around(bare.this if isinstance(bare, exp.Subquery) else bare, keys)
     keys = [_meant(key, bare) for key in keys] or [exp.Ordered(this=exp.true(), nulls_first=True)]
     number = exp.Window(this=exp.RowNumber(), order=exp.Order(expressions=keys), over="OVER")

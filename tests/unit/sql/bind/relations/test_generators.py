@@ -7,7 +7,15 @@ from typing import Any
 
 import pytest
 
-from rejoinder.errors import InvalidSql, LimitReached, RejoinderError, TypeMismatch, Unsupported
+from rejoinder.errors import (
+    AmbiguousName,
+    InvalidSql,
+    LimitReached,
+    RejoinderError,
+    TypeMismatch,
+    UnknownName,
+    Unsupported,
+)
 from rejoinder.testing import Driver
 
 ROWS: list[dict[str, Any]] = [
@@ -38,6 +46,22 @@ SELECTED: dict[str, list[dict[str, Any]]] = {
     "SELECT inline(s) FROM n": [{"p": 1, "q": "u"}, {"p": None, "q": None}],
     "SELECT id, inline_outer(s) AS (x, y) FROM n WHERE id = 2": [{"id": 2, "x": None, "y": None}],
     "SELECT stack(2, id, 'one', 7) AS (n, t) FROM n WHERE id = 1": [{"n": 1, "t": "one"}, {"n": 7, "t": None}],
+    "SELECT explode(a) AS x, id, explode(m) AS (k, v) FROM n": [
+        {"x": 5, "id": 1, "k": "x", "v": 1},
+        {"x": None, "id": 1, "k": "x", "v": 1},
+    ],
+    "SELECT explode(array(id, 7)) AS x, explode(array(x + 1)) AS y, x + y FROM n WHERE id = 1": [
+        {"x": 1, "y": 2, "(x + y)": 3},
+        {"x": 7, "y": 8, "(x + y)": 15},
+    ],
+    "SELECT explode(a) AS c, c + 1 AS e FROM n": [{"c": 5, "e": 2}, {"c": None, "e": 2}],
+    "SELECT explode(collect_list(c)) AS x, count(*) FROM n": [{"x": 1, "count(1)": 2}],
+    "SELECT id, explode(array(max(c), id)) AS x FROM n GROUP BY id HAVING id = 1": [
+        {"id": 1, "x": 1},
+        {"id": 1, "x": 1},
+    ],
+    "SELECT explode(array(id, 9)) AS x FROM n ORDER BY x DESC, id LIMIT 3": [{"x": 9}, {"x": 9}, {"x": 2}],
+    "SELECT c, explode(array(id, 9)) FROM n ORDER BY 2, n.id LIMIT 1": [{"c": 1, "col": 1}],
     "SELECT n.id, e.* FROM n LATERAL VIEW explode(a) e AS x": [{"id": 1, "x": 5}, {"id": 1, "x": None}],
     "SELECT x, k FROM n LATERAL VIEW explode(a) AS x LATERAL VIEW OUTER explode(m) e AS k, v WHERE x > 0": [
         {"x": 5, "k": "x"}
@@ -79,9 +103,10 @@ def test_rows_and_names(query: str, driver: Driver) -> None:
 
 
 REFUSED: list[tuple[str, type[RejoinderError], str, str]] = [
-    ("SELECT explode(a), explode(m) FROM n", InvalidSql, "two generators in one SELECT", "LATERAL VIEW"),
+    ("SELECT explode(a) AS x, explode(a) AS x, x + 1 AS y FROM n", AmbiguousName, "a column of 2 generators", "AS"),
+    ("SELECT c, explode(array(1)) AS x, x + c AS y FROM n GROUP BY c", UnknownName, "`x`", ""),
     ("SELECT explode(a) + 1 FROM n", Unsupported, "inside an expression is not supported", "SELECT explode"),
-    ("SELECT explode(array(max(c))) FROM n", Unsupported, "beside GROUP BY or an aggregate", "subquery"),
+    ("SELECT explode(array(c)) FROM n GROUP BY d", InvalidSql, "`c`", ""),
     ("SELECT explode(c) FROM n", TypeMismatch, "`explode` takes an array or a map, not int", ""),
     ("SELECT inline(a) FROM n", TypeMismatch, "`inline` takes an array of structs", ""),
     ("SELECT posexplode(a) AS x FROM n", InvalidSql, "1 names for the 2 columns", "AS (pos, col)"),

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import asdict
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from rejoinder.engine.causes.why import Causes, condition_text, why
 from rejoinder.engine.engine import Engine
 from rejoinder.engine.maintenance.state_deletion import deletion_named
 from rejoinder.engine.notices import warn
@@ -43,6 +45,14 @@ class Readings:
         name, _ = find_view(self.engine, view)
         warn(view_note(self.engine, name))
         return view_reader.read_stream(self.spark, self._format, {"view": name, "what": "changes"})
+
+    def why(self, view: str, where: str | Mapping[str, Any] | None = None, *, as_of: int | None = None) -> Causes:
+        """Return what makes the rows of a view that fulfil a condition: input rows with the time of their arrival.
+
+        `where` is a condition in SQL, or a row as a dict of column values; `as_of` an epoch. `str` shows a tree.
+        """
+        with deletion_named(self.engine):
+            return why(self.engine, view, condition_text(where), as_of)
 
     def subscribe(
         self, view: str, *, where: str | None = None, start: int | None = None, as_of: int | None = None

@@ -11,6 +11,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from rejoinder.engine.causes.why import Causes, why
 from rejoinder.engine.definitions.definition_batch import grouped
 from rejoinder.engine.engine import Engine
 from rejoinder.engine.maintenance.state_deletion import deletion_named
@@ -28,7 +29,7 @@ from rejoinder.plan.operations.side_outputs import find_side_output, takes_every
 from rejoinder.sql.bind.emit_clause import defers_emission
 from rejoinder.sql.statements.query_text import named_relations, whole_relation
 from rejoinder.sql.statements.result_order import Ordering, split_ordering
-from rejoinder.sql.statements.row_questions import Subscribe
+from rejoinder.sql.statements.row_questions import Subscribe, Why
 from rejoinder.sql.statements.statement_parser import Explain, Question, Select, Show, parse_statements
 from rejoinder.sql.statements.stream_columns import System, refuse_system_items, split_system_items
 from rejoinder.state.reading.changelog_reader import history_note, history_start
@@ -107,7 +108,14 @@ class Followed:
     subscription: Subscription
 
 
-Answer = Queried | Streamed | Varied | Explained | Shown | Followed
+@dataclass(frozen=True)
+class Reasoned:
+    """The answer of WHY."""
+
+    causes: Causes
+
+
+Answer = Reasoned | Queried | Streamed | Varied | Explained | Shown | Followed
 
 
 def run_all(
@@ -135,6 +143,8 @@ def run_all(
                 result = shown
             case Followed(subscription=subscription):
                 result = subscription
+            case Reasoned(causes=causes):
+                result = causes
             case Varied(snapshots=snapshots, note=note):
                 warn(note)
                 result = snapshots
@@ -154,6 +164,8 @@ def execute(engine: Engine, statement: Question) -> Answer:
                 return Shown(statement.what, show(engine, statement.what))
             case Subscribe(view=view, where=where, start=start, as_of=as_of):
                 return Followed(Subscription(engine.store, view, where=where, start=start, as_of=as_of))
+            case Why(view=view, where=where, as_of=as_of):
+                return Reasoned(why(engine, view, where, as_of))
             case Select():
                 return _select(engine, statement)
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
 from rejoinder.connectors.registry import sink_side
+from rejoinder.engine.causes.why import Causes, condition_text, why
 from rejoinder.engine.definitions.definition_statements import find_sink
 from rejoinder.engine.engine import Engine
 from rejoinder.engine.executors.delivery_hosts import LocalHost
@@ -59,6 +61,15 @@ class Readings:
     def tvr(self, view: str) -> Snapshots:
         """Return the sequence of the view's snapshots."""
         return snapshots_of(self._changes(view))
+
+    @with_values
+    def why(self, view: str, where: str | Mapping[str, Any] | None = None, *, as_of: int | None = None) -> Causes:
+        """Return what makes the rows of a view that fulfil a condition: input rows with the time of their arrival.
+
+        `where` is a condition in SQL, or a row as a dict of column values; `as_of` an epoch. `str` shows a tree.
+        """
+        with deletion_named(self._engine):
+            return why(self._engine, view, condition_text(where), as_of)
 
     @with_values
     def subscribe(

@@ -15,8 +15,9 @@ from rich.text import Text
 from rejoinder.cli.terminal.change_lines import show_epoch
 from rejoinder.cli.terminal.result_tables import Row, show_rows
 from rejoinder.cli.terminal.screen import count, note, out
+from rejoinder.engine.causes.why import Causes
 from rejoinder.engine.queries.subscription import Subscription
-from rejoinder.engine.statements import Answer, Explained, Followed, Queried, Shown, Streamed, Varied
+from rejoinder.engine.statements import Answer, Explained, Followed, Queried, Reasoned, Shown, Streamed, Varied
 from rejoinder.formats.text.neutral_text import escaped_json, guarded
 from rejoinder.formats.text.plain_rows import plain_rows
 from rejoinder.formats.text.row_text import text
@@ -68,8 +69,19 @@ def show_answer(answer: Answer, showing: Showing) -> None:
             _show_stream(answer, showing)
         case Varied():
             _show_snapshots(answer, showing)
+        case Reasoned():
+            _show_causes(answer.causes, showing)
         case Followed():
             follow(answer.subscription, showing)
+
+
+def _show_causes(causes: Causes, showing: Showing) -> None:
+    """Print causes as a tree, or as rows in other formats than tables."""
+    if showing.format is Format.TABLE:
+        out.print(Text(str(causes)))
+        return
+    _say(causes.note)
+    _write(causes, causes.columns, showing)
 
 
 def follow(subscription: Subscription, showing: Showing) -> None:

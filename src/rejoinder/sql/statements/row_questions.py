@@ -1,6 +1,7 @@
-"""Parse SUBSCRIBE, which follows the changes of a view.
+"""Parse statements about rows of a view: SUBSCRIBE follows its changes, WHY names the causes of rows.
 
 SUBSCRIBE [TO] view [{ AS OF | FROM } epoch] [WHERE condition]
+WHY view [AS OF epoch] [WHERE condition]
 """
 
 from __future__ import annotations
@@ -25,6 +26,15 @@ class Subscribe:
     """The epoch whose content is shown first, before later changes."""
 
 
+@dataclass(frozen=True)
+class Why:
+    """WHY: what makes the rows of a view that fulfil a condition, now or as of an epoch."""
+
+    view: str
+    where: str | None = None
+    as_of: int | None = None
+
+
 class RowQuestionReader(FunctionReader):
     """Reads statements about rows of a view."""
 
@@ -38,6 +48,14 @@ class RowQuestionReader(FunctionReader):
             word, epoch = self._epoch_clause()
             start, as_of = (epoch, None) if word == "FROM" else (None, epoch)
         return Subscribe(view, self.where(), start, as_of)
+
+    def why(self) -> Why:
+        """Parse what follows WHY. The epoch may also follow the condition."""
+        view = self.relation()
+        _, as_of = self._trailing_epoch()
+        if self.peek() == "AS":
+            _, as_of = self._epoch_clause()
+        return Why(view, self.where(), as_of)
 
     def where(self) -> str | None:
         """Parse WHERE and a condition up to the end; None if nothing follows. Raises `InvalidSql`."""

@@ -18,7 +18,7 @@ from rejoinder.sql.parse.text_caps import with_stack
 from rejoinder.sql.parse.tokens import split_statements
 from rejoinder.sql.statements.function_statements import CreateFunction
 from rejoinder.sql.statements.past_versions import PastRelation, refuse_past, split_past
-from rejoinder.sql.statements.row_questions import RowQuestionReader, Subscribe
+from rejoinder.sql.statements.row_questions import RowQuestionReader, Subscribe, Why
 from rejoinder.sql.statements.source_statements import KINDS
 
 Rendering = Literal["TABLE", "STREAM", "TVR"]
@@ -26,7 +26,7 @@ DropKind = Literal["STREAM", "TABLE", "CHANGELOG", "MAPPING", "VIEW", "INDEX", "
 _SHOWN = ("ARRANGEMENTS", "FUNCTIONS", "SINKS", "SOURCES", "TABLES", "VIEWS", "WATERMARKS")
 _AFTER_A_COLUMN = (TokenType.FROM, TokenType.COMMA, TokenType.DOT, TokenType.ALIAS)
 _QUERIES = ("SELECT", "WITH", "FROM", "VALUES")
-_STARTS = ("ALTER", "CREATE", "DROP", "EXPLAIN", "SHOW", "SUBSCRIBE", *_QUERIES)
+_STARTS = ("ALTER", "CREATE", "DROP", "EXPLAIN", "SHOW", "SUBSCRIBE", "WHY", *_QUERIES)
 
 
 @dataclass(frozen=True)
@@ -96,7 +96,7 @@ class Select:
     """Relations that are read at past epochs, by their names in `query`."""
 
 
-Question = Explain | Show | Select | Subscribe
+Question = Explain | Show | Select | Subscribe | Why
 Statement = CreateSource | CreateView | AlterView | CreateIndex | CreateSink | CreateFunction | Drop | Question
 
 
@@ -127,6 +127,8 @@ class _Reader(RowQuestionReader):
             return self.show()
         if word == "SUBSCRIBE":
             return self.subscribe()
+        if word == "WHY":
+            return self.why()
         if word in (*_QUERIES, "("):
             return self.select()
         foreign = foreign_start(word, self.place(self.tokens[0]))

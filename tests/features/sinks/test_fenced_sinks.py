@@ -244,3 +244,11 @@ def test_two_drivers_that_clear_the_same_folders(tmp_path: Path, monkeypatch: py
     monkeypatch.setattr(file_sink, "open_path", lambda path: (Racing(), path))
     insert(driver, 1)
     assert delivered(tmp_path) == [0, 1] and calls and not list((tmp_path / "out/_rejoinder").glob("staged-*"))
+
+
+def test_staged_files_from_before_a_restore_are_removed(tmp_path: Path) -> None:
+    """A restored state has an earlier writer than files that were staged after the backup; found by seed 500000717."""
+    driver = opened(tmp_path)
+    (tmp_path / "out/_rejoinder/staged-0000000099-left").mkdir()
+    insert(driver, 1)
+    assert delivered(tmp_path) == [0, 1] and not list((tmp_path / "out/_rejoinder").glob("staged-*"))

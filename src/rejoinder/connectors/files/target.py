@@ -7,8 +7,9 @@ is repeated with the same names, and its leftover files are removed. So an epoch
 
 Fence: an attempt stages its files in a folder of its own, `staged-<writer epoch>-<random>`. It changes the sink only by
 renames from and to that folder, including the progress file. Before a driver stages its own files, it removes the
-staged folders of earlier writers, never those of later ones. A driver that was replaced and continues later finds its
-folder gone: its renames fail and have no effect.
+staged folders that it finds. Those of later writers are removed only if no later writer has committed: they are from
+before the state was restored from a backup. A driver that was replaced and continues later finds its folder gone: its
+renames fail and have no effect.
 
 An object store has no renames: a move is a copy, which fails if its source is gone, and a delete. So only a copy that
 was requested before the takeover and is executed after it can still have an effect. It is harmless. Both drivers
@@ -93,7 +94,7 @@ class FilesTarget(Target):
             # Later, a missing folder means lost files: it must not be created with one epoch only.
             if delivery.is_first:
                 filesystem.create_dir(hidden, recursive=True)
-            _clear_staged(filesystem, hidden, delivery.writer)
+            _clear_staged(filesystem, hidden, delivery)
             filesystem.create_dir(staged, recursive=False)
             _replace(filesystem, staged, posixpath.join(hidden, OWNER), _sealed(self._owner))
             written = delivery.run(
@@ -198,13 +199,20 @@ class WriteFile:
         return name
 
 
-def _clear_staged(filesystem: pafs.FileSystem, hidden: str, writer: int) -> None:
-    """Remove the staged folders of this and of earlier writers: their attempts failed, or must not continue."""
-    for info in filesystem.get_file_info(pafs.FileSelector(hidden)):
-        number = info.base_name.removeprefix(STAGED).partition("-")[0]
-        if info.base_name.startswith(STAGED) and not (number.isdigit() and int(number) > writer):
-            with suppress(FileNotFoundError):  # a driver that was replaced may remove it at the same time
-                filesystem.delete_dir(info.path)
+def _clear_staged(filesystem: pafs.FileSystem, hidden: str, delivery: Delivery) -> None:
+    """Remove staged folders of earlier attempts: they failed, or must not continue. Raises `Fenced`."""
+    names = [info.base_name for info in filesystem.get_file_info(pafs.FileSelector(hidden))]
+    staged = [name for name in names if name.startswith(STAGED)]
+    if any(_writer(name) > delivery.writer for name in staged):
+        delivery.check_fence()  # a driver that takes over commits before it stages, so these are not of such a driver
+    for name in staged:
+        with suppress(FileNotFoundError):  # a driver that was replaced may remove it at the same time
+            filesystem.delete_dir(posixpath.join(hidden, name))
+
+
+def _writer(staged: str) -> int:
+    number = staged.removeprefix(STAGED).partition("-")[0]
+    return int(number) if number.isdigit() else -1
 
 
 def _sealed(fields: Mapping[str, Any]) -> bytes:

@@ -23,6 +23,7 @@ POINTS = {
     "in_delivery": "on the driver, when a sink has the rows of an epoch and shows none, or not all of them",
     "after_delivery": "on the driver, when a sink has an epoch and the state does not record it yet",
     "in_hydration": "on the driver, when the runs of a new view are written and no manifest names them",
+    "in_difference": "on the driver, when the difference of a replaced view is written and no manifest names it",
     "after_definition": "on the driver, when a definition is committed and unused files are not deleted yet",
 }
 

@@ -26,6 +26,7 @@ from tests.faults import victim
 
 IN_WORKERS = ("scan", "round")
 IN_SINKS = ("before_delivery", "in_delivery", "after_delivery")  # tests/faults/test_sinks.py
+IN_EDITS = ("in_difference",)  # tests/faults/test_edits.py
 SCRIPT = Path(victim.__file__)
 # Where each point is met: an epoch of the first run (0 to 2) or of the second, or the definitions between them.
 PLACES = {
@@ -125,7 +126,7 @@ def test_a_worker_dies(
 
 def test_every_point_has_a_test() -> None:
     """One that `make test` runs: in the test driver, on Spark, in workers, or around a delivery."""
-    tested = {fault.split(":")[0] for fault in (*IN_THE_DRIVER, *ON_SPARK)} | {*IN_WORKERS, *IN_SINKS}
+    tested = {fault.split(":")[0] for fault in (*IN_THE_DRIVER, *ON_SPARK)} | {*IN_WORKERS, *IN_SINKS, *IN_EDITS}
     assert tested == set(POINTS), "a point in faults.py without a test, or a test without its point"
     assert set(ON_SPARK) <= set(ALL)
 

@@ -6,11 +6,23 @@ from hypothesis import strategies as st
 
 from tests.oracle.model import Change, Model, SourceSpec
 from tests.oracle.queries import PAYLOAD_ONLY, Draw, Relation, queries
-from tests.oracle.scenario import Action, CreateView, DropView, Epoch, Restart, Scenario, Select, Statement
+from tests.oracle.scenario import (
+    Action,
+    CreateView,
+    DropView,
+    Epoch,
+    RenameView,
+    ReplaceView,
+    Restart,
+    Scenario,
+    Select,
+    Statement,
+)
 from tests.oracle.values import FAMILIES, Kind, kinds, values
 
 PARALLELISM = st.sampled_from([1, 2, 7])
 CHOICES = ("epoch",) * 5 + ("view", "view", "drop view", "restart", "index", "drop index", "query")
+EDITS = (*("epoch",) * 3, "view", "drop view", "restart", "index", *("replace",) * 5, "rename")
 
 
 @st.composite
@@ -59,16 +71,26 @@ def epochs(draw: Draw, model: Model, size: int) -> Epoch:
 
 
 @st.composite
-def scenarios(draw: Draw, *, actions: int = 9, size: int = 12) -> Scenario:
+def replacements(draw: Draw, view: Relation) -> Relation:
+    """Another query with the columns of a view: fewer rows, more rows, or each row once."""
+    at = draw(st.sampled_from(list(view.columns)))
+    forms = ["SELECT * FROM ({0}) q", f"SELECT * FROM ({{0}}) q WHERE {at} IS NOT NULL"]
+    forms += [f"SELECT * FROM ({{0}}) q WHERE {at} IS NULL", "SELECT * FROM ({0}) q UNION ALL SELECT * FROM ({0}) r"]
+    form = draw(st.sampled_from(forms))
+    return Relation(form.format(view.text), view.columns, form.format(view.oracle))
+
+
+@st.composite
+def scenarios(draw: Draw, *, actions: int = 9, size: int = 12, choices: tuple[str, ...] = CHOICES) -> Scenario:
     """A whole scenario."""
     specs = draw(sources())
     model = Model({spec.name: spec for spec in specs})
     known = {spec.name: Relation(spec.name, spec.columns) for spec in specs}
-    views: list[str] = []
+    views: dict[str, Relation] = {}
     indexes: dict[str, str] = {}
     result: list[Action] = []
     for at in range(draw(st.integers(2, actions))):
-        choice = draw(st.sampled_from(CHOICES)) if at else draw(st.sampled_from(["epoch", "view", "view"]))
+        choice = draw(st.sampled_from(choices)) if at else draw(st.sampled_from(["epoch", "view", "view"]))
         if choice == "epoch":
             result.append(draw(epochs(model, size)))
         elif choice == "restart":
@@ -76,7 +98,7 @@ def scenarios(draw: Draw, *, actions: int = 9, size: int = 12) -> Scenario:
         elif choice == "view":
             query = draw(queries(list(known.values())))
             name = f"v{at}"
-            views.append(name)
+            views[name] = query
             known[name] = Relation(name, query.columns)
             result.append(CreateView(name, query.text, query.oracle))
         elif choice == "index":
@@ -91,8 +113,25 @@ def scenarios(draw: Draw, *, actions: int = 9, size: int = 12) -> Scenario:
             name = draw(st.sampled_from(list(indexes)))
             del indexes[name]
             result.append(Statement(f"DROP INDEX {name}"))
+        elif choice == "replace" and views:
+            name = draw(st.sampled_from(list(views)))
+            if name == list(views)[-1] and draw(st.booleans()):  # no view reads it: its columns may change
+                others = [relation for relation in known.values() if relation.text != name]
+                query = draw(queries(others))
+                indexed = [index for index, relation in indexes.items() if relation == name]
+                result += [Statement(f"DROP INDEX {index}") for index in indexed]
+                indexes = {index: relation for index, relation in indexes.items() if relation != name}
+            else:
+                query = draw(replacements(views[name]))
+            views[name], known[name] = query, Relation(name, query.columns)
+            result.append(ReplaceView(name, query.text, query.oracle))
+        elif choice == "rename" and views:
+            name, new_name = list(views)[-1], f"r{at}"
+            views[new_name], known[new_name] = views.pop(name), Relation(new_name, known.pop(name).columns)
+            indexes = {index: new_name if relation == name else relation for index, relation in indexes.items()}
+            result.append(RenameView(name, new_name))
         elif choice == "drop view" and views:
-            name = views.pop()
+            name, _ = views.popitem()
             del known[name]
             indexes = {index: relation for index, relation in indexes.items() if relation != name}
             result.append(DropView(name))

@@ -34,6 +34,23 @@ class CreateView:
 
 
 @dataclass(frozen=True)
+class ReplaceView:
+    """Give a view another query, with the same columns unless nothing reads it."""
+
+    name: str
+    query: str
+    duckdb: str | None = None
+
+
+@dataclass(frozen=True)
+class RenameView:
+    """Rename a view that no other view reads."""
+
+    name: str
+    new_name: str
+
+
+@dataclass(frozen=True)
 class DropView:
     """Drop a view."""
 
@@ -69,7 +86,7 @@ class Restart:
     parallelism: int
 
 
-Action = CreateView | DropView | Statement | Select | Epoch | Restart
+Action = CreateView | ReplaceView | RenameView | DropView | Statement | Select | Epoch | Restart
 
 
 @dataclass(frozen=True)
@@ -155,6 +172,13 @@ class Player:
                 self.driver.sql(f"CREATE VIEW {action.name} AS {action.query}")
                 self.views[action.name] = self.expected(f"SELECT * FROM {action.name}")
                 self.past[action.name] = {}
+            case ReplaceView():
+                self.replace(action)
+            case RenameView():
+                self.driver.rename(action.name, action.new_name)
+                self.oracle.execute(f"ALTER VIEW {action.name} RENAME TO {action.new_name}")
+                self.views[action.new_name] = self.views.pop(action.name)
+                self.past[action.new_name] = self.past.pop(action.name)
             case DropView():
                 self.driver.sql(f"DROP VIEW {action.name}")
                 self.oracle.execute(f"DROP VIEW {action.name}")
@@ -180,7 +204,31 @@ class Player:
         self.model.apply(changes)
         for source in touched:
             self.oracle.register(source, self.model.arrow(source))
-        for view, changed in self.driver.step().items():
+        self.add(self.driver.step())
+
+    def replace(self, action: ReplaceView) -> None:
+        """Replace a view; the difference must lead from the old content of all views to the new one."""
+        self.oracle.execute(f"CREATE OR REPLACE TEMP VIEW {action.name} AS {for_duckdb(action.duckdb or action.query)}")
+        columns, files = self.driver.catalog.get(action.name).schema, self.source_files()
+        changes = self.driver.replace(action.name, action.query)
+        after = self.source_files()
+        assert all(after[name] == files[name] for name in files.keys() & after.keys()), "a source was arranged again"
+        self.add(changes)
+        if self.driver.epoch < 0:
+            self.views = {view: self.expected(f"SELECT * FROM {view}") for view in self.views}
+        elif self.driver.catalog.get(action.name).schema != columns:
+            self.views[action.name], self.past[action.name] = self.expected(f"SELECT * FROM {action.name}"), {}
+
+    def source_files(self) -> dict[str, set[str]]:
+        """The files of the arrangements of sources."""
+        version = self.driver._engine.version
+        kept = [a.id for a in version.dataflow.arrangements if str(a.relation) in self.model.specs]
+        return {name: {ref.name for part in version.state.arrangements[name] for ref in part.refs} for name in kept}
+
+    def add(self, changes: Mapping[str, Iterable[tuple[Row, int]]]) -> None:
+        """Add the changes of an epoch to the contents."""
+        for view, listed in changes.items():
+            changed = list(listed)
             keys = [frozen(row) for row, _ in changed]
             assert len(keys) == len(set(keys)), f"the changes of {view} are not netted: {changed}"
             assert all(diff != 0 for _, diff in changed), f"{view} reports a change of nothing: {changed}"

@@ -6,7 +6,7 @@ import time
 from pathlib import Path
 
 import pytest
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 import rejoinder as rj
 from rejoinder.errors import MalformedInput, StateError, UnknownName
@@ -190,3 +190,36 @@ def test_a_listener_cannot_stop_its_flow(flow: rj.Flow) -> None:
     with pytest.raises(StateError, match="cannot be stopped or restarted by a function that it calls after an epoch"):
         flow.run()
     assert view(flow, "v") == bag([(1,)]), "the epoch was committed before"
+
+
+def test_a_view_is_replaced_while_the_flow_runs(open_flow: OpenFlow, tmp_path: Path) -> None:
+    """The difference is an epoch of its own, between those of Spark; nothing is read twice or skipped."""
+    flow = open_flow()
+    a = files_of(flow, tmp_path, "a")
+    flow.sql("CREATE VIEW v AS SELECT id FROM a WHERE id < 5; CREATE VIEW w AS SELECT count(*) AS n FROM v")
+    delivered: list[tuple[int, list[tuple[int, int]]]] = []
+
+    def take(epoch: int, changes: DataFrame) -> None:
+        delivered.append((epoch, sorted((row["id"], row["_diff"]) for row in changes.collect())))
+
+    flow.foreach_epoch("v", take)
+    flow.start()
+    write_rows(a / "0.parquet", [{"id": i} for i in range(10)])
+    wait_until(lambda: flow.epoch == 0)
+    flow.replace("v", "SELECT id FROM a WHERE id >= 3")
+    assert flow.epoch == 1 and flow.is_running
+    write_rows(a / "1.parquet", [{"id": 1}, {"id": 11}])
+    wait_until(lambda: flow.epoch == 2)
+    flow.stop()
+    assert delivered[0] == (0, [(i, 1) for i in range(5)])
+    assert delivered[1] == (1, [(0, -1), (1, -1), (2, -1), *((i, 1) for i in range(5, 10))])
+    assert delivered[2] == (2, [(11, 1)])
+    flow = open_flow()
+    flow.foreach_epoch("v", take)
+    flow.replace("v", "SELECT id FROM a WHERE id >= 9")
+    write_rows(a / "2.parquet", [{"id": 12}])
+    flow.run()
+    assert flow.epoch == 4
+    assert view(flow, "v") == bag([(9,), (11,), (12,)]) and view(flow, "w") == bag([(3,)])
+    assert [epoch for epoch, _ in delivered] == [0, 1, 2, 3, 4]
+    assert flow.run() == []

@@ -50,10 +50,11 @@ PUBLIC = {
 }
 METHODS = {
     "Flow": """answer arrangements arrow backup catalog changelog changes close define delete drop epoch explain
-        foreach_epoch idle insert is_running kafka keyed on_progress progress relation run sink sinks sql start stop
-        stream table tvr udaf udf udtf vacuum view wait warm_up watermark watermarks""",
-    "Driver": """arrangements catalog delete drop epoch foreach_epoch idle insert late load messages restart sink sql
-        step stream table tvr udaf udf udtf vacuum watermark watermarks""",
+        foreach_epoch idle insert is_running kafka keyed on_progress progress relation rename replace run
+        sink sinks sql start stop stream subscribe table tvr udaf udf udtf vacuum view wait
+        warm_up watermark watermarks""",
+    "Driver": """arrangements catalog delete drop epoch foreach_epoch idle insert late load messages rename replace
+        restart sink sql step stream subscribe table tvr udaf udf udtf vacuum watermark watermarks""",
 }
 # Arguments with a default that name what the call is about, rather than an option of it.
 SUBJECTS = {

@@ -62,7 +62,7 @@ from rejoinder.plan.physical.dataflow import SourceScan
 from rejoinder.runtime.task import MAX_PAIRS
 from rejoinder.sql.definitions.view_options import STATE_BYTES, STATE_ROWS, checked_options
 from rejoinder.sql.statements.start_text import start_of
-from rejoinder.sql.statements.statement_parser import CreateSink, CreateView, Question, Select
+from rejoinder.sql.statements.statement_parser import AlterView, CreateSink, CreateView, Question, RenameView, Select
 from rejoinder.state.positions import Positions
 from rejoinder.state.watermarks import Signals
 from rejoinder.store.objects.object_store import Option, open_store
@@ -190,10 +190,13 @@ class Flow(Lifecycle, Sources, Input, Readings, Maintenance, Functions):
         if running:
             self._runner.stop()
         try:
+            epoch = self.engine.epoch
             batch = define_all(self.engine, statements, is_rerun=is_rerun, before_commit=self._outbox.check_new)
         finally:
             if running:
                 self._start(once=False, interval=interval)
+        if not running and self.engine.epoch != epoch:
+            self._outbox.deliver()  # the difference of replaced views; a start delivers it as well
         for note in () if is_rerun else batch.notes:
             warn(note)
         return batch
@@ -239,6 +242,20 @@ class Flow(Lifecycle, Sources, Input, Readings, Maintenance, Functions):
         starting = None if starting_at is None else start_of(starting_at)
         self.define(CreateView(name, text, options=options, starting=starting))
         return self.relation(name)
+
+    def replace(self, name: str, query: str | Selection, *, cascade: bool = False) -> Relation:
+        """Give a view another query: ALTER VIEW … AS. It keeps its options, its start and its history.
+
+        Readers, sinks and the views above it get the difference of the content as one epoch. With `cascade`, the views
+        above it may get other columns. Raises `DefinitionConflict` if something that reads it would break.
+        """
+        self.define(AlterView(name, query=query if isinstance(query, str) else query.query, cascade=cascade))
+        return self.relation(name)
+
+    def rename(self, name: str, new_name: str) -> Relation:
+        """Rename a view: ALTER VIEW … RENAME TO. Its state, indexes and sinks stay. Raises `DefinitionConflict`."""
+        self.define(RenameView(name, new_name))
+        return self.relation(new_name)
 
     def sink(self, view: str, format: str, *, name: str | None = None, **options: object) -> None:  # noqa: A002
         """Deliver the changes of a view to a sink, epoch by epoch: CREATE SINK IF NOT EXISTS.

@@ -12,12 +12,14 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
+from functools import partial
 
 from rejoinder.engine.collector import KEEP_VERSIONS, Collector
 from rejoinder.engine.epoch import attempt
 from rejoinder.engine.epoch_progress import Progress, lag_of, shown_rows
-from rejoinder.engine.hydration.redefinition import redefined
+from rejoinder.engine.hydration.redefinition import adopted, reordered
 from rejoinder.engine.hydration.removal import reduced
+from rejoinder.engine.hydration.renaming import renamed
 from rejoinder.engine.hydration.source_replay import SourceReplay, Topics
 from rejoinder.engine.maintenance.state_deletion import deletion_named, refuse_deleted
 from rejoinder.engine.maintenance.state_format import format_named
@@ -32,12 +34,10 @@ from rejoinder.errors import Corrupt
 from rejoinder.faults import reach
 from rejoinder.ir.catalog import Catalog, Source
 from rejoinder.ir.streams import Generation, StreamId
-from rejoinder.plan.join.fan_out import are_similar
 from rejoinder.plan.physical.dataflow import Dataflow
 from rejoinder.planner import plan
 from rejoinder.runtime.bucket_rounds import EpochWork, Setting
 from rejoinder.runtime.task import MAX_PAIRS, Clock, Report
-from rejoinder.state.completeness import covers
 from rejoinder.state.executor import Executor
 from rejoinder.state.flow_state import State
 from rejoinder.state.positions import Positions
@@ -50,6 +50,7 @@ from rejoinder.store.runs.spool import Spool
 HISTORY = 10_000
 PROGRESS_KEPT = 10_000
 SILENT = Signals()
+NO_RENAMES: Mapping[str, str] = {}
 
 
 class Engine:
@@ -116,7 +117,7 @@ class Engine:
         """Plan again if the statistics have changed much, and hydrate arrangements that a newer planner needs."""
         with self.lock:
             self.publisher.settle()
-            self.version = _reordered(self.version)
+            self.version = reordered(self.version)
             self.started = None
             manifest = self.version.manifest
             if manifest is not None and manifest.plan != fingerprint(self.dataflow):
@@ -268,19 +269,29 @@ class Engine:
 
     # -- definitions ------------------------------------------------------------------------------------------------
 
-    def define(self, catalog: Catalog, *, kept: Catalog | None = None) -> None:
+    def define(
+        self,
+        catalog: Catalog,
+        *,
+        kept: Catalog | None = None,
+        renames: Mapping[str, str] = NO_RENAMES,
+        time_ms: int | None = None,
+    ) -> None:
         """Adopt a new catalog at an epoch boundary: hydrate new views, drop unused state, commit.
 
+        If views are replaced, the commit is the next epoch, with the difference of their content. It reads no input.
         `kept` has the definitions that keep their state; None means all current ones. A definition that is not in it
-        starts without state, even if the new catalog has it again. Raises `Incomplete` if a new view needs rows that
-        have expired.
+        starts without state, even if the new catalog has it again. `renames` are new names of kept views, and `time_ms`
+        is the time of the commit; None means now. Raises `Incomplete` if a new view needs rows that have expired.
         """
         with self.lock, deletion_named(self):
             self.publisher.settle()
             before = self.version if kept is None else reduced(self.version, kept)
-            kept_sources = {source.name for source in (kept or self.version.catalog).sources}
-            version = redefined(self, before, catalog)
-            self._commit(version, before=before, epoch=self.epoch, accepted=lambda: self._retain_signals(kept_sources))
+            before = renamed(before, kept or self.version.catalog, renames)
+            sources = {source.name for source in (kept or self.version.catalog).sources}
+            version, epoch = adopted(self, before, catalog)
+            accepted = partial(self._retain_signals, sources)
+            self._commit(version, before=before, epoch=epoch, time_ms=time_ms, accepted=accepted)
             reach("after_definition", self.epoch)
             self.collector.collect(self)
 
@@ -349,16 +360,19 @@ class Engine:
         epoch: int,
         before: Version | None = None,
         reading: Reading | None = None,
+        time_ms: int | None = None,
         accepted: Callable[[], None] = lambda: None,
     ) -> None:
-        """Publish a manifest, then adopt the new version and call `accepted`. Epochs have a `reading`.
+        """Publish a manifest, then adopt the new version and call `accepted`. Epochs that read input have a `reading`.
 
-        `before` is the version that this one builds on, with the identities of sources and sinks; None means the
-        committed one.
+        Any other epoch does not advance processing time: what is due by the clock is emitted by the next one. `before`
+        is the version that this one builds on, with the identities of sources and sinks; None means the committed one.
         """
-        now = self.time.now(self.version.timeline.latest) if reading is None else reading.now
+        timeline = self.version.timeline
+        now = time_ms if time_ms is not None else self.time.now(timeline.latest) if reading is None else reading.now
         if epoch > self.epoch:
-            timeline = self.version.timeline.after(self.store, epoch, now, epoch - self.history)
+            clock = timeline.latest if reading is None else now
+            timeline = timeline.after(self.store, epoch, now, epoch - self.history, clock)
             version = replace(version, timeline=timeline)
         version = version.settled(before or self.version, epoch, now)
         fields = version.to_json(since=epoch - self.history, wall=self.time.wall if reading is None else reading.wall)
@@ -371,21 +385,3 @@ class Engine:
             accepted()
 
         self.publisher.publish(manifest, accept)
-
-
-def _reordered(version: Version) -> Version:
-    """Return the version with a plan of current statistics, if the existing arrangements hold all rows it needs.
-
-    The next commit has these statistics. So a flow that is started again, and has not grown much, is planned once.
-    """
-    statistics = version.state.statistics()
-    if are_similar(version.plan.program.statistics, statistics):
-        return version
-    new = plan(version.catalog, statistics)
-    before, after, times = version.dataflow, new.dataflow, version.times
-    same = {a.id for a in after.arrangements} == {a.id for a in before.arrangements}
-    if same and all(
-        covers(before.retentions.get(a.id), times, after.retentions.get(a.id), times) for a in after.arrangements
-    ):
-        return replace(version, plan=new)
-    return version

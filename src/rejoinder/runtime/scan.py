@@ -24,6 +24,7 @@ from rejoinder.kernels.arrow.columns import (
     HASH,
     PARTITION,
     SEQUENCE,
+    diffs,
     drop_unit_diffs,
     replaced,
     take,
@@ -69,7 +70,7 @@ def scan(
         case ChangelogScan():
             for ref in before[scan_.view][split.bucket].refs:
                 for chunk in _chunks(without(read_run(store, ref), [HASH, EPOCH])):
-                    yield scan_.stream, chunk
+                    yield scan_.stream, replaced(chunk, DIFF, -diffs(chunk)) if scan_.is_retracted else chunk
         case DueScan():
             yield from _scan_due(store, scan_, before[scan_.pending.id][split.bucket])
         case UnitScan():

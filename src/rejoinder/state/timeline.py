@@ -5,7 +5,7 @@ from __future__ import annotations
 import bisect
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from rejoinder.errors import NotCommitted
@@ -22,33 +22,44 @@ class Timeline:
 
     recent: tuple[tuple[int, int], ...] = ()
     blocks: tuple[tuple[int, int, CheckedRef], ...] = ()
+    clock: int | None = None
+    """Processing time, if it is before the last commit: an epoch that replaces views does not advance it."""
 
     def to_json(self) -> dict[str, Any]:
         """Return plain data for the manifest."""
         blocks = [[first, last, *ref.to_json()] for first, last, ref in self.blocks]
-        return {"recent": [list(entry) for entry in self.recent], "blocks": blocks}
+        clock = {} if self.clock is None else {"clock": self.clock}
+        return {"recent": [list(entry) for entry in self.recent], "blocks": blocks, **clock}
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Timeline:
         """Decode the result of `to_json`."""
         recent = tuple((int(epoch), int(time)) for epoch, time in data["recent"])
         blocks = ((int(first), int(last), CheckedRef.from_json(ref)) for first, last, *ref in data["blocks"])
-        return cls(recent, tuple(blocks))
+        return cls(recent, tuple(blocks), data.get("clock"))
 
-    def after(self, store: ObjectStore, epoch: int, time_ms: int, since: int) -> Timeline:
-        """Return a copy with one more epoch. Old entries are moved to a block; blocks before `since` are dropped."""
-        recent = (*self.recent, (epoch, time_ms))
+    def after(self, store: ObjectStore, epoch: int, time_ms: int, since: int, clock: int | None = None) -> Timeline:
+        """Return a copy with one more epoch. Old entries are moved to a block; blocks before `since` are dropped.
+
+        `clock` is the processing time after the epoch; None means `time_ms`. Commit times never go back.
+        """
+        last = self.recent[-1][1] if self.recent else 0
+        committed, reached = max(last, time_ms), time_ms if clock is None else clock
+        recent = (*self.recent, (epoch, committed))
         blocks = tuple(block for block in self.blocks if block[1] >= since)
+        behind = reached if reached != committed else None
         if len(recent) < 2 * BLOCK:
-            return replace(self, recent=recent, blocks=blocks)
+            return Timeline(recent, blocks, behind)
         moved = recent[:BLOCK]
         name = new_name("epochs", epoch).replace(".arrow", ".json")
         ref = write_checked(store, name, json.dumps(moved).encode())
-        return Timeline(recent[BLOCK:], (*blocks, (moved[0][0], moved[-1][0], ref)))
+        return Timeline(recent[BLOCK:], (*blocks, (moved[0][0], moved[-1][0], ref)), behind)
 
     @property
     def latest(self) -> int:
-        """When the last epoch was committed; 0 before the first."""
+        """Processing time at the last epoch; 0 before the first."""
+        if self.clock is not None:
+            return self.clock
         return self.recent[-1][1] if self.recent else 0
 
     def files(self) -> set[str]:

@@ -49,7 +49,7 @@ from rejoinder.ir.user_functions import FunctionKind
 from rejoinder.kernels.user_functions.answer_checks import AnswerCheck
 from rejoinder.plan.physical.dataflow import SourceScan
 from rejoinder.runtime.task import MAX_PAIRS
-from rejoinder.sql.statements.statement_parser import CreateSink, Question, Select
+from rejoinder.sql.statements.statement_parser import AlterView, CreateSink, Question, RenameView, Select
 from rejoinder.state.executor import LocalExecutor
 from rejoinder.state.reading.renderings import net_changes
 from rejoinder.state.watermarks import Partition
@@ -98,6 +98,7 @@ class Driver(Readings, Functions):
         self._history, self._max_pairs = history, max_pairs
         self._quota = StateQuota(max_state_rows, max_state_bytes)
         self._clock = clock
+        self._at: int | None = None  # the processing time of the last step, if the caller gave it
         self._pending: list[tuple[Source, Row, int]] = []
         self._signals = PendingSignals()
         self._functions: dict[str, Function] = {}
@@ -147,14 +148,27 @@ class Driver(Readings, Functions):
         return self._define(drop_statement(self._engine.version.catalog, name, cascade=cascade)).dropped
 
     def _define(self, *statements: Definition) -> Batch:
-        batch = define_all(self._engine, statements, before_commit=self._outbox.check_new)
+        check, epoch = self._outbox.check_new, self.epoch
+        batch = define_all(self._engine, statements, before_commit=check, time_ms=self._at)
         for source in new_sources(batch):
             warn(ignored_options(source))
             self._pending = [entry for entry in self._pending if entry[0].name.lower() != source.name.lower()]
             self._signals.remove(source)
         for note in batch.notes:
             warn(note)
+        if self.epoch != epoch:
+            self._outbox.deliver()  # the difference of replaced views
         return batch
+
+    def replace(self, name: str, query: str, *, cascade: bool = False) -> dict[str, list[tuple[Row, int]]]:
+        """Give a view another query, as `Flow.replace`. Returns the net changes by view, as `step` does."""
+        epoch = self.epoch
+        self._define(AlterView(name, query=query, cascade=cascade))
+        return self._last_changes() if self.epoch != epoch else {}
+
+    def rename(self, name: str, new_name: str) -> None:
+        """Rename a view, as `Flow.rename`."""
+        self._define(RenameView(name, new_name))
 
     def _answer(self, statement: Question) -> Answer:
         """Answer SELECT, SHOW or EXPLAIN. A temporary driver answers a query on sources that no view reads."""
@@ -261,7 +275,7 @@ class Driver(Readings, Functions):
         such as that of a user function or of a file that cannot be read, they stay pending for the next step. After
         `Unconfirmed` they belong to an epoch that the next step commits first.
         """
-        time_ms = time_of(at)
+        self._at = time_ms = time_of(at)
         self._engine.publisher.settle()
         self._outbox.deliver()  # epochs that were committed and not delivered
         read = {scan.source.name for scan in self._engine.dataflow.scans.values() if isinstance(scan, SourceScan)}
@@ -293,10 +307,14 @@ class Driver(Readings, Functions):
         for notice in () if progress is None else progress.notices:
             if notice != self._engine.time.notice:  # the caller of step controls the clock
                 warn(notice)
+        return self._last_changes()
+
+    def _last_changes(self) -> dict[str, list[tuple[Row, int]]]:
+        """Return the net changes of the last epoch by view."""
         changes, dataflow = {}, self._engine.dataflow
         for view, schema in dataflow.views.items():
             with deletion_named(self._engine):
-                changed = net_changes(self._store, self._manifest, view, schema, epoch)
+                changed = net_changes(self._store, self._manifest, view, schema, self.epoch)
             if view in self._engine.version.plan.program.views or (changed and view not in dataflow.source_changes):
                 changes[view] = changed
         return changes

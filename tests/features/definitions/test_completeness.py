@@ -234,7 +234,7 @@ def test_a_replaced_view_is_filled_with_every_row(tmp_path: Path) -> None:
     driver.step()
     assert counts(driver.table("v")) == [100, 100, 100, 1]
     driver.sql("CREATE VIEW w AS SELECT sum(n) AS n FROM v")
-    with pytest.raises(errors.DefinitionConflict, match="`v` is read by view `w`"):
+    with pytest.raises(errors.DefinitionConflict, match="`w` does not fit the new definition of `v`"):
         driver.sql("CREATE OR REPLACE VIEW v AS SELECT k FROM s")
     assert counts(driver.table("v")) == [100, 100, 100, 1]
 

@@ -32,6 +32,7 @@ from rejoinder.sql.statements.statement_parser import (
     CreateView,
     Drop,
     Question,
+    RenameView,
     Select,
     parse_statements,
 )
@@ -123,6 +124,8 @@ def confirmation(statement: Definition) -> str:
             return f"created {source.kind} {source.name}"
         case CreateView(name=name):
             return f"created view {name}"
+        case RenameView(name=name, new_name=new_name):
+            return f"renamed view {name} to {new_name}"
         case AlterView(name=name):
             return f"altered view {name}"
         case CreateIndex(name=name):

@@ -7,13 +7,13 @@ defined again on top of the new definition.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from rejoinder.engine.definitions.definition_statements import (
     Creation,
     Definition,
-    as_statement,
     defined,
+    existing_view,
     find_defined,
     is_defined,
     says_same,
@@ -28,11 +28,27 @@ from rejoinder.engine.definitions.dependents import (
     with_dependents,
     without,
 )
+from rejoinder.engine.definitions.replaced_views import (
+    as_replacement,
+    refuse_other_columns,
+    restored,
+    with_new_name,
+    with_replacement,
+)
 from rejoinder.engine.engine import Engine
 from rejoinder.errors import DefinitionConflict, PlanningError
 from rejoinder.ir.catalog import Catalog, Sink, Source, View
+from rejoinder.ir.new_names import renamed_catalog
 from rejoinder.sql.bind.windows.order_and_limit import ignored_order
-from rejoinder.sql.statements.statement_parser import AlterView, CreateSource, CreateView, Drop, Question, Statement
+from rejoinder.sql.statements.statement_parser import (
+    AlterView,
+    CreateSource,
+    CreateView,
+    Drop,
+    Question,
+    RenameView,
+    Statement,
+)
 
 
 @dataclass
@@ -57,7 +73,12 @@ class Batch:
     """Earlier definitions that were removed in between; some of them may exist again."""
     uncollected: str | None = None
     """Why files of old versions could not be deleted after the commit."""
-    _displaced: list[Creation] = field(default_factory=list)
+    redefined: list[str] = field(default_factory=list)
+    """Names of views that CREATE OR REPLACE or ALTER VIEW gives another query. They keep what both queries share."""
+    renames: dict[str, str] = field(default_factory=dict)
+    """New names of earlier views, by old name."""
+    _cascaded: set[Key] = field(default_factory=set)
+    _displaced: list[Defined] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.catalog = self.before
@@ -66,12 +87,17 @@ class Batch:
         """Apply one statement. Raises a `PlanningError`."""
         if isinstance(statement, Drop):
             self._drop(statement)
+        elif isinstance(statement, RenameView):
+            self._rename(statement)
+        elif isinstance(statement, AlterView) and statement.query is not None:
+            replacement = as_replacement(self.catalog, statement)
+            self._recreate(self.catalog.get(replacement.name), replacement)
         elif isinstance(statement, AlterView):
             if not (self.is_rerun and is_defined(self.catalog, statement)):
                 self.catalog = defined(self.catalog, statement)
         else:
             known = find_defined(self.catalog, statement)
-            is_new = known is None or key_of(known) not in {key_of(definition) for definition in self.created}
+            is_new = known is None or not self._is_created(known)
             if known is None:
                 self._create(statement)
             elif isinstance(statement, CreateView) and statement.or_replace:
@@ -88,16 +114,20 @@ class Batch:
 
     def finish(self) -> None:
         """Raise `DefinitionConflict` if an earlier definition no longer fits the relations that it reads."""
-        for statement in self._displaced:
-            name = statement_key(statement)[1]
+        for definition in self._displaced:
             try:
-                self.catalog = defined(self.catalog, statement)
+                self.catalog = restored(self.catalog, definition)
             except PlanningError as error:
                 raise DefinitionConflict(
-                    f"`{name}` does not fit the new definition of {_listed(self.replaced)}",
+                    f"`{definition.name}` does not fit the new definition of "
+                    f"{_listed(dict.fromkeys([*self.replaced, *self.redefined]))}",
                     detail=error.fact,
-                    hint=f"change `{name}` in the same text, or DROP it",
+                    hint=f"change `{definition.name}` in the same text, or DROP it",
                 ) from error
+        if self.redefined:
+            edited = {("relation", name.lower()) for name in self.redefined}
+            before = renamed_catalog(without(self.before, self.removed), self.renames)
+            refuse_other_columns(before, self.catalog, edited, self._cascaded)
 
     def _is_kept(self, known: Defined, statement: Creation, *, is_new: bool) -> bool:
         """Return whether the definition in the catalog stays as it is, without an error."""
@@ -123,40 +153,63 @@ class Batch:
         self.catalog = defined(self.catalog, statement)
         created = [definition for definition in definitions_of(self.catalog) if key_of(definition) == key]
         self.created += created
-        if any(statement_key(displaced) == key for displaced in self._displaced):
-            self._displaced = [displaced for displaced in self._displaced if statement_key(displaced) != key]
-            self.replaced += [definition.name for definition in created]
+        if any(key_of(displaced) == key for displaced in self._displaced):
+            self._displaced = [displaced for displaced in self._displaced if key_of(displaced) != key]
+            names = [definition.name for definition in created]
+            if key in self.removed:
+                self.replaced += names
+            else:
+                self.redefined += names
         self._restore()
 
     def _replace(self, known: Defined, statement: Creation) -> None:
         removed = with_dependents(self.catalog, known)
         self._remove(removed)
-        self._displaced += [as_statement(definition) for definition in removed if definition is not known]
+        self._displaced += [definition for definition in removed if definition is not known]
         self.replaced.append(known.name)
         self._create(statement)
 
     def _recreate(self, known: Defined, statement: CreateView) -> None:
-        """Apply CREATE OR REPLACE VIEW: DROP VIEW and CREATE VIEW in one commit. An equal definition stays."""
+        """Give a view another definition. What reads it is bound to the new columns. An equal definition stays."""
         if says_same(known, statement):
             return
-        dropped = list(self.dropped)
-        self._drop(Drop("VIEW", known.name, False))
-        self.dropped = dropped
-        self._create(statement)
+        view = existing_view(self.catalog, known.name)
+        removed = with_dependents(self.catalog, view)
+        smaller = without(self.catalog, map(key_of, removed))
+        self.catalog = with_replacement(smaller, view, statement, removed)
+        self._displaced += [definition for definition in removed if definition is not view]
+        if statement.cascade:
+            self._cascaded |= set(map(key_of, removed))
+        if not self._is_created(view):
+            self.redefined.append(view.name)
+        self._restore()
+
+    def _rename(self, statement: RenameView) -> None:
+        view, self.catalog = with_new_name(self.catalog, statement)
+        name = statement.new_name
+        if self._is_created(view):
+            self.created = [replace(d, name=name) if key_of(d) == key_of(view) else d for d in self.created]
+        else:
+            earlier = next((old for old, new in self.renames.items() if new == view.name), view.name)
+            self.renames[earlier] = name
+        self.redefined = [name if redefined == view.name else redefined for redefined in self.redefined]
+
+    def _is_created(self, definition: Defined) -> bool:
+        return key_of(definition) in {key_of(created) for created in self.created}
 
     def _restore(self) -> None:
         """Define the dependents of replaced definitions again, as far as they fit now."""
         displaced, self._displaced = self._displaced, []
-        for statement in displaced:
+        for definition in displaced:
             try:
-                self.catalog = defined(self.catalog, statement)
+                self.catalog = restored(self.catalog, definition)
             except PlanningError:  # a later statement may replace it as well; otherwise `finish` raises
-                self._displaced.append(statement)
+                self._displaced.append(definition)
 
     def _drop(self, statement: Drop) -> None:
         key = statement_key(statement)
-        if any(statement_key(displaced) == key for displaced in self._displaced):
-            self._displaced = [displaced for displaced in self._displaced if statement_key(displaced) != key]
+        if any(key_of(displaced) == key for displaced in self._displaced):
+            self._displaced = [displaced for displaced in self._displaced if key_of(displaced) != key]
             return
         smaller = defined(self.catalog, statement)
         left = {key_of(definition) for definition in definitions_of(smaller)}
@@ -196,17 +249,19 @@ def define_all(
     *,
     is_rerun: bool = False,
     before_commit: Callable[[Batch], None] = lambda batch: None,
+    time_ms: int | None = None,
 ) -> Batch:
     """Execute definitions at an epoch boundary: all of them in one commit, or none. Raises a `PlanningError`.
 
-    `before_commit` may raise to cancel the batch.
+    `before_commit` may raise to cancel the batch. `time_ms` is the time of the commit; None means now.
     """
     with engine.lock:
         batch = planned(engine, statements, is_rerun=is_rerun)
         before_commit(batch)
         if batch.removed or batch.catalog != engine.version.catalog:
             recreated = batch.removed & {key_of(definition) for definition in definitions_of(batch.catalog)}
-            engine.define(batch.catalog, kept=without(engine.version.catalog, batch.removed) if recreated else None)
+            kept = without(engine.version.catalog, batch.removed) if recreated else None
+            engine.define(batch.catalog, kept=kept, renames=batch.renames, time_ms=time_ms)
             batch.uncollected = engine.collector.notice
     return batch
 

@@ -32,12 +32,13 @@ from rejoinder.sql.statements.statement_parser import (
     CreateView,
     Drop,
     DropKind,
+    RenameView,
 )
 from rejoinder.sql.types.spark_types import spark_name
 from rejoinder.state.reading.renderings import CHANGE_COLUMNS
 
 Creation = CreateSource | CreateView | CreateIndex | CreateSink | CreateFunction
-Definition = Creation | AlterView | Drop
+Definition = Creation | AlterView | RenameView | Drop
 _KINDS: dict[Kind, DropKind] = {"stream": "STREAM", "table": "TABLE", "changelog": "CHANGELOG"}
 
 
@@ -57,7 +58,9 @@ def defined(catalog: Catalog, statement: Definition) -> Catalog:
             view = View(statement.name, text, query.schema, options, statement.names, statement.starting)
             return catalog.with_relation(view)
         case AlterView():
-            return catalog.with_options(_view(catalog, statement.name).name, statement.options)
+            return catalog.with_options(existing_view(catalog, statement.name).name, statement.options)
+        case RenameView():
+            raise AssertionError("a new name also concerns the state: `Batch` applies it")
         case CreateIndex():
             return _with_index(catalog, statement)
         case CreateSink():
@@ -73,10 +76,10 @@ def is_defined(catalog: Catalog, statement: Definition) -> bool:
 
     Raises `DefinitionConflict` if the name has another definition, with or without IF NOT EXISTS.
     """
-    if isinstance(statement, Drop):
+    if isinstance(statement, Drop | RenameView):
         return False
     if isinstance(statement, AlterView):
-        return statement.options.items() <= _view(catalog, statement.name).options.items()
+        return statement.options.items() <= existing_view(catalog, statement.name).options.items()
     known = find_defined(catalog, statement)
     if known is None:
         return False
@@ -87,6 +90,8 @@ def is_defined(catalog: Catalog, statement: Definition) -> bool:
         detail=f"stored: {_text(known)}; given: {_text(_as_defined(statement))}",
         hint=f"ALTER VIEW {known.name} SET OPTIONS (…) changes its options"
         if isinstance(known, View) and isinstance(statement, CreateView) and same_text(known.query, statement.query)
+        else f"CREATE OR REPLACE VIEW {known.name} … changes it and keeps its state"
+        if isinstance(known, View) and isinstance(statement, CreateView)
         else "DROP it and create it again, or use another state directory",
     )
 
@@ -152,7 +157,8 @@ def as_statement(known: Defined) -> Creation:
             return CreateFunction(known)
 
 
-def _view(catalog: Catalog, name: str) -> View:
+def existing_view(catalog: Catalog, name: str) -> View:
+    """Return the view of that name. Raises `UnknownName`, or `DefinitionConflict` if it is a source."""
     relation = catalog.get(name)
     if isinstance(relation, View):
         return relation

@@ -15,18 +15,18 @@ if TYPE_CHECKING:
     from rejoinder.engine.engine import Engine
 
 
-def hydrate(engine: Engine, state: State, filling: Filling, clock: Clock) -> State:
-    """Run a hydration and return the new state. Its only effect is files that no manifest references yet."""
+def hydrate(engine: Engine, state: State, filling: Filling, clock: Clock, epoch: int) -> State:
+    """Run a hydration in an epoch. Returns the new state; its only effect is files that no manifest references yet."""
     if not filling.splits and not filling.topics:
         return filling.into(state, {})
     setting = replace(engine.setting(filling.dataflow), expiry=filling.expiry, hydrates=True)
-    work = EpochWork(setting, engine.epoch, filling.before, clock)
+    work = EpochWork(setting, epoch, filling.before, clock)
     if filling.topics and engine.topics is not None:
         again = [(source, engine.replay().position(source)) for source in filling.topics]
         reports = engine.topics.run(work, filling.splits, again)
     else:
         reports = engine.executor.run_listed(work, filling.splits)
-    reach("in_hydration", engine.epoch)
+    reach("in_hydration", epoch)
     if engine.spool is not None:
-        engine.spool.clear(engine.epoch)
+        engine.spool.clear(epoch)
     return filling.into(state, reports)

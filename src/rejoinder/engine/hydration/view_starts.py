@@ -24,9 +24,17 @@ Planned = TypeVar("Planned")
 def settled(catalog: Catalog, state: State, deliveries: Deliveries) -> Catalog:
     """Return the catalog with, for every new view, the last late rows of its sources before it was created."""
     for view in _new(catalog, state):
-        if deliveries.late:
-            catalog = catalog.with_reading(view.name, replace(view.reading, late=dict(deliveries.late)))
+        late = _late(view.reading, deliveries)
+        if late != view.reading.late:
+            catalog = catalog.with_reading(view.name, replace(view.reading, late=late))
     return catalog
+
+
+def _late(reading: Reading, deliveries: Deliveries) -> dict[str, int]:
+    """Return the last late rows of the sources. A replaced view that has a start keeps its rows since then."""
+    started = {*reading.epochs, *reading.times}
+    late = {source: epoch for source, epoch in deliveries.late.items() if source not in started}
+    return late | {source: epoch for source, epoch in reading.late.items() if source in started}
 
 
 def planned_from_start(

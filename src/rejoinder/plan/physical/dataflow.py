@@ -45,6 +45,8 @@ class ChangelogScan:
 
     view: str
     stream: str
+    is_retracted: bool = False
+    """Whether the rows are retracted, to subtract the content from another one."""
 
 
 @dataclass(frozen=True)

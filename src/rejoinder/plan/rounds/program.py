@@ -80,12 +80,17 @@ class Program:
 
     def readers(self, relation: RelationId) -> tuple[str, ...]:
         """Return the views that read a relation, directly or through others."""
+        readers = self.with_readers([relation])
+        return tuple(name for name in self.views if ViewRows(name) in readers)
+
+    def with_readers(self, relations: Iterable[RelationId]) -> set[RelationId]:
+        """Return relations, and the views and derived relations that read them, directly or through others."""
         readers: set[RelationId] = set()
-        more = {relation}
+        more = set(relations)
         while more:
             readers |= more
             more = {reader for read in more for reader in self._direct_readers.get(read, ())} - readers
-        return tuple(name for name in self.views if ViewRows(name) in readers)
+        return readers
 
     @cached_property
     def _direct_readers(self) -> dict[RelationId, set[RelationId]]:

@@ -44,13 +44,24 @@ class CreateView:
     names: tuple[str, ...] = ()
     starting: str | None = None
     or_replace: bool = False
-    """Whether to drop an existing view of that name first."""
+    """Whether to replace an existing view of that name."""
+    cascade: bool = False
+    """Whether a replacement may change the columns of the views above it."""
 
 
 @dataclass(frozen=True)
 class AlterView:
     name: str
-    options: Mapping[str, str]
+    options: Mapping[str, str] = field(default_factory=dict)
+    query: str | None = None
+    """The new query; None if it stays."""
+    cascade: bool = False
+
+
+@dataclass(frozen=True)
+class RenameView:
+    name: str
+    new_name: str
 
 
 @dataclass(frozen=True)
@@ -97,7 +108,9 @@ class Select:
 
 
 Question = Explain | Show | Select | Subscribe | Why
-Statement = CreateSource | CreateView | AlterView | CreateIndex | CreateSink | CreateFunction | Drop | Question
+Statement = (
+    CreateSource | CreateView | AlterView | RenameView | CreateIndex | CreateSink | CreateFunction | Drop | Question
+)
 
 
 def parse_statements(text: str) -> list[Statement]:
@@ -211,7 +224,7 @@ class _Reader(RowQuestionReader):
         )
 
     def view(self, *, or_replace: bool) -> CreateView:
-        """Parse what follows CREATE [OR REPLACE] VIEW: name [(names)] [OPTIONS (…)] [STARTING AT …] AS query."""
+        """Parse what follows CREATE … VIEW: name [(names)] [OPTIONS (…)] [STARTING AT …] [CASCADE] AS query."""
         unless = self.if_not_exists()
         name = self.name()
         names = self.names() if self.peek() == "(" else ()
@@ -220,8 +233,39 @@ class _Reader(RowQuestionReader):
             self.expect("OPTIONS")
             options = checked_options(name, self.options())
         starting = self.starting()
+        cascade = self.cascade()
+        if cascade and not or_replace:
+            raise InvalidSql(
+                f"CASCADE is for a view that is replaced, and `{name}` is created",
+                detail=self.place(self.tokens[self.at - 1]),
+                hint="CREATE OR REPLACE VIEW … CASCADE AS …, or remove CASCADE",
+            )
         self.expect("AS")
         starting = starting or self.trailing_start()
+        self._refuse_rendering(name)
+        if or_replace and unless:
+            raise InvalidSql(
+                "OR REPLACE and IF NOT EXISTS exclude each other",
+                detail=self.place(self.tokens[0]),
+                hint="remove one of them",
+            )
+        return CreateView(name, self._view_query(), unless, options, names, starting, or_replace, cascade)
+
+    def _view_query(self) -> str:
+        """Return the rest of the text, as the query of a view."""
+        query = self.rest()
+        refuse_past(query, "a view, which follows the newest rows")
+        return query
+
+    def cascade(self) -> bool:
+        """Parse [CASCADE]."""
+        if self.peek() != "CASCADE":
+            return False
+        self.expect("CASCADE")
+        return True
+
+    def _refuse_rendering(self, name: str) -> None:
+        """Raise `InvalidSql` if the query of a view is a rendering."""
         shown = self.rendering(self.tokens[self.at :])
         if shown is not None:
             how = shown.text.upper()
@@ -230,20 +274,22 @@ class _Reader(RowQuestionReader):
                 detail=self.place(shown),
                 hint=f"remove {how} here, and read the view with SELECT {how} * FROM {name}",
             )
-        if or_replace and unless:
-            raise InvalidSql(
-                "OR REPLACE and IF NOT EXISTS exclude each other",
-                detail=self.place(self.tokens[0]),
-                hint="remove one of them",
-            )
-        query = self.rest()
-        refuse_past(query, "a view, which follows the newest rows")
-        return CreateView(name, query, unless, options, names, starting, or_replace)
 
-    def alter(self) -> AlterView:
-        """Parse ALTER VIEW name SET OPTIONS (…)."""
+    def alter(self) -> AlterView | RenameView:
+        """Parse ALTER VIEW name: SET OPTIONS (…), [CASCADE] AS query, or RENAME TO name."""
         self.expect("VIEW")
         name = self.name()
+        if self.peek() == "RENAME":
+            self.expect("RENAME")
+            self.expect("TO")
+            new_name = self.name()
+            self.end()
+            return RenameView(name, new_name)
+        if self.peek() in ("AS", "CASCADE"):
+            cascade = self.cascade()
+            self.expect("AS")
+            self._refuse_rendering(name)
+            return AlterView(name, query=self._view_query(), cascade=cascade)
         self.expect("SET")
         self.expect("OPTIONS")
         options = checked_options(name, self.options())

@@ -22,7 +22,7 @@ def plan(catalog: Catalog, statistics: Mapping[str, Statistics]) -> Plan:
 
 
 def _plan(catalog: Catalog, statistics: Mapping[str, Statistics]) -> Plan:
-    planning = Planning({source.name: with_expressions(source) for source in catalog.sources})
+    planning = Planning({source.name: with_expressions(source, catalog.time_zone) for source in catalog.sources})
     for position, view in enumerate(catalog.relations):
         if isinstance(view, View):
             earlier = replace(catalog, relations=catalog.relations[:position])

@@ -62,7 +62,16 @@ from rejoinder.plan.physical.dataflow import SourceScan
 from rejoinder.runtime.task import MAX_PAIRS
 from rejoinder.sql.definitions.view_options import STATE_BYTES, STATE_ROWS, checked_options
 from rejoinder.sql.statements.start_text import start_of
-from rejoinder.sql.statements.statement_parser import AlterView, CreateSink, CreateView, Question, RenameView, Select
+from rejoinder.sql.statements.statement_parser import (
+    AlterView,
+    CreateSink,
+    CreateView,
+    Question,
+    RenameView,
+    Select,
+    SetTimeZone,
+)
+from rejoinder.sql.types.zone_literals import checked_zone
 from rejoinder.state.positions import Positions
 from rejoinder.state.watermarks import Signals
 from rejoinder.store.objects.object_store import Option, open_store
@@ -80,8 +89,9 @@ class Flow(Lifecycle, Sources, Input, Readings, Maintenance, Functions):
     the pairs of rows that one lookup may produce in an epoch and bucket. `max_state_rows` and `max_state_bytes` limit
     the state of each view without options of its own; an epoch that would exceed them is not committed. `show_values`
     lets errors quote values of rows. `functions` are those that SQL may call, or the names of their modules.
-    `caps` raises or lowers caps of this process (docs/limits.md). Further keyword arguments are options of the store
-    (credentials, endpoint).
+    `caps` raises or lowers caps of this process (docs/limits.md). `time_zone` is the zone in which a TIMESTAMP is
+    shown, read and cast; the state keeps it, and another one is refused. Further keyword arguments are options of the
+    store (credentials, endpoint).
 
     `with Flow(…) as flow:` closes the flow at the end: it is stopped, with its Spark session if it created that.
     """
@@ -100,6 +110,7 @@ class Flow(Lifecycle, Sources, Input, Readings, Maintenance, Functions):
         functions: Sequence[Callable[..., object] | str] = (),
         caps: Mapping[str, int] | None = None,
         checkpoint: str | None = None,
+        time_zone: str | None = None,
         **store_options: Option,
     ) -> None:
         if parallelism is not None:
@@ -141,11 +152,15 @@ class Flow(Lifecycle, Sources, Input, Readings, Maintenance, Functions):
         pending = store.path if store.is_local else folder
         if "://" in pending:  # inserted rows and ticks need a local folder; only this process reads them
             pending = own_folder(self, "waiting")
-        self._inbox = Inbox(pending, lambda source: self.engine.version.attached[source])
+        self._inbox = Inbox(
+            pending, lambda source: self.engine.version.attached[source], lambda: self.catalog.time_zone
+        )
         ticker = Ticker(f"{pending}/ticks", self.engine.seconds_to_tick)
         self._runner = Runner(self.spark, folder, self.engine, self._on_batch, ticker, name=name_of(store))
         self._listeners: list[Callable[[Progress], None]] = []
         self._outbox = Outbox(self.engine, SparkHost(self.spark))
+        if time_zone is not None:
+            self.define(SetTimeZone(checked_zone(time_zone)))
 
     # -- definitions ------------------------------------------------------------------------------------------------
 

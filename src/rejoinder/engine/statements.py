@@ -25,6 +25,8 @@ from rejoinder.errors import NotCommitted, UnknownName, Unsupported, near_misses
 from rejoinder.formats.text.plain_rows import Rows, plain_rows
 from rejoinder.ir.catalog import View
 from rejoinder.ir.identities import SideOutput, side_output
+from rejoinder.kernels.zones.zone_labels import table_in_zone
+from rejoinder.kernels.zones.zone_offsets import arrow_zone
 from rejoinder.plan.operations.side_outputs import find_side_output, takes_every_row
 from rejoinder.sql.bind.emit_clause import defers_emission
 from rejoinder.sql.statements.query_text import named_relations, whole_relation
@@ -194,10 +196,16 @@ def _table(engine: Engine, statement: Select) -> Queried:
         defers_emission(view.query) or str(SideOutput(view.name, "late")) in engine.dataflow.views for view in views
     )
     if not needs_changelog or whole_relation(text) is not None:
-        return Queried(*run_query(engine, text, statement.starting))
+        table, is_ordered, note = run_query(engine, text, statement.starting)
+        return Queried(_shown(engine, table), is_ordered, note)
     ordered = split_order(as_sources(engine, text), text)
     rows = settled(replay(engine, ordered.query, starting=statement.starting).changes)
-    return Queried(ordered.apply(rows), bool(ordered.ordering.keys))
+    return Queried(_shown(engine, ordered.apply(rows)), bool(ordered.ordering.keys))
+
+
+def _shown(engine: Engine, table: pa.Table) -> pa.Table:
+    """Return a table whose timestamps say that they are shown in the zone of the flow."""
+    return table_in_zone(table, arrow_zone(engine.version.catalog.time_zone))
 
 
 def _stream(engine: Engine, statement: Select) -> Streamed:

@@ -67,7 +67,7 @@ def reading_of(engine: Engine, statement: Select) -> Reading:
         kind: Kind = "stream" if isinstance(relation, Source) and relation.kind == "stream" else "changelog"
         relations.append(Source(relation.name, kind, relation.schema))
     relations += [View(f"{_READER}{source.name}", f"SELECT * FROM `{source.name}`", source.schema) for source in unread]
-    return Reading(Catalog(tuple(relations), functions=engine.version.catalog.functions), copied)
+    return Reading(replace(engine.version.catalog, relations=tuple(relations), indexes=(), sinks=()), copied)
 
 
 def answer_here(engine: Engine, statement: Select) -> Answer:

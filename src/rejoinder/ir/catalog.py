@@ -20,6 +20,7 @@ REJECTED_SCHEMA = pa.schema(
     [("file", pa.string()), ("line", pa.int64()), ("text", pa.string()), ("reason", pa.string())]
 )
 
+UTC = "UTC"
 INTERNAL = "internal"
 """The format of relations that Rejoinder feeds itself: side outputs, replayed changes, inputs of the core API."""
 LATE_SCHEMA = pa.schema(
@@ -60,6 +61,8 @@ class Source:
     """Computed columns and their bound expressions; empty until the flow is planned."""
     incomplete: bool = field(default=False, compare=False)
     """Whether rows that no view needed were dropped. Then other rows are not kept for later views either."""
+    time_zone: str = field(default=UTC, compare=False)
+    """The zone of texts without an offset: that of the flow. UTC until the flow is planned."""
     side_output: SideOutput | None = None
     """The side output that it stands for; None for a source that is defined."""
 
@@ -195,6 +198,8 @@ class Catalog:
     indexes: tuple[Index, ...] = ()
     sinks: tuple[Sink, ...] = ()
     functions: tuple[UserFunction, ...] = ()
+    time_zone: str = UTC
+    """The zone in which a TIMESTAMP is shown, read and cast, under the name that DuckDB knows."""
 
     def find(self, name: str) -> Relation | None:
         """Return the relation of that name; None if there is none."""
@@ -299,6 +304,7 @@ class Catalog:
                 {"name": s.name, "view": s.view, "format": s.format, "options": dict(s.options)} for s in self.sinks
             ],
             **({"functions": [function.to_json() for function in self.functions]} if self.functions else {}),
+            **({"time_zone": self.time_zone} if self.time_zone != UTC else {}),
         }
 
     @classmethod
@@ -307,7 +313,8 @@ class Catalog:
         indexes = tuple(Index(i["name"], i["relation"], tuple(i["columns"])) for i in data["indexes"])
         sinks = tuple(Sink(s["name"], s["view"], s["format"], dict(s["options"])) for s in data.get("sinks", ()))
         functions = tuple(map(UserFunction.from_json, data.get("functions", ())))
-        return cls(tuple(_relation_from_json(r) for r in data["relations"]), indexes, sinks, functions)
+        relations = tuple(_relation_from_json(r) for r in data["relations"])
+        return cls(relations, indexes, sinks, functions, data.get("time_zone", UTC))
 
 
 def _refuse_taken(kind: str, name: str, existing: Sequence[Index | Sink]) -> None:

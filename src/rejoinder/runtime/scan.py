@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
@@ -31,6 +32,8 @@ from rejoinder.kernels.arrow.columns import (
     without,
 )
 from rejoinder.kernels.arrow.scatter import decode
+from rejoinder.kernels.zones.zone_labels import schema_in_zone
+from rejoinder.kernels.zones.zone_offsets import arrow_zone
 from rejoinder.plan.blocks.accumulators import UNIT_SCHEMA
 from rejoinder.plan.physical.dataflow import ArrangementScan, ChangelogScan, DueScan, Scan, SourceScan, UnitScan
 from rejoinder.runtime.computed_values import with_computed
@@ -81,13 +84,14 @@ def _scan_source(
     scan_: SourceScan, split: FileSplit | RowsSplit | RecordsSplit, now: int, opened: Callable[[str], None]
 ) -> Iterator[tuple[str, pa.Table]]:
     source, recorded = scan_.source, scan_.source.recorded
+    readable = replace(recorded, schema=schema_in_zone(recorded.schema, arrow_zone(source.time_zone)))
     tables: Iterator[tuple[bool, pa.Table]]
     path: str | None
     if isinstance(split, FileSplit):
-        tables = read_file(split.path, recorded, CHUNK_ROWS, opened)
+        tables = read_file(split.path, readable, CHUNK_ROWS, opened)
         path, number, place = split.path, split.time, split.path
     elif isinstance(split, RecordsSplit):
-        tables = read_records(split.topic, decode(split.records), recorded)
+        tables = read_records(split.topic, decode(split.records), readable)
         path, number, place = split.topic, split.time, f"topic {split.topic}"
     else:
         tables = ((True, chunk) for chunk in _chunks(decode(split.rows)))

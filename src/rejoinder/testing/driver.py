@@ -49,7 +49,15 @@ from rejoinder.ir.user_functions import FunctionKind
 from rejoinder.kernels.user_functions.answer_checks import AnswerCheck
 from rejoinder.plan.physical.dataflow import SourceScan
 from rejoinder.runtime.task import MAX_PAIRS
-from rejoinder.sql.statements.statement_parser import AlterView, CreateSink, Question, RenameView, Select
+from rejoinder.sql.statements.statement_parser import (
+    AlterView,
+    CreateSink,
+    Question,
+    RenameView,
+    Select,
+    SetTimeZone,
+)
+from rejoinder.sql.types.zone_literals import checked_zone
 from rejoinder.state.executor import LocalExecutor
 from rejoinder.state.reading.renderings import net_changes
 from rejoinder.state.watermarks import Partition
@@ -72,6 +80,7 @@ class Driver(Readings, Functions):
     `max_state_bytes` limit the state of each view without options of its own. `show_values` lets errors quote values
     of rows. `clock` returns the processing time in milliseconds since 1970, for steps without a time. `check_functions`
     calls every declared function twice, and raises `NotDeterministic` if it gives two answers for the same arguments.
+    `time_zone` is the zone in which a TIMESTAMP is shown, read and cast; UTC unless the state has another one.
     """
 
     def __init__(
@@ -88,6 +97,7 @@ class Driver(Readings, Functions):
         caps: Mapping[str, int] | None = None,
         clock: Callable[[], int] = system_clock,
         check_functions: bool = False,
+        time_zone: str | None = None,
         **store_options: Option,
     ) -> None:
         url = f"memory://driver-{os.getpid()}-{next(_names)}" if store is None else os.fspath(store)
@@ -105,6 +115,8 @@ class Driver(Readings, Functions):
         self._host = LocalHost()
         self._check = AnswerCheck() if check_functions else None
         self._open(parallelism)
+        if time_zone is not None:
+            self._define(SetTimeZone(checked_zone(time_zone)))
 
     def _open(self, parallelism: int) -> None:
         drop_open_runs(self._store)
@@ -252,7 +264,11 @@ class Driver(Readings, Functions):
         source = self._source(relation)
         name = event_time(source, column)
         self._signals.watermark(
-            source, partition, name, explicit_watermark(source, name, time), self._engine.version.watermarks
+            source,
+            partition,
+            name,
+            explicit_watermark(source, name, time, self.catalog.time_zone),
+            self._engine.version.watermarks,
         )
 
     def idle(self, relation: str, partition: Partition | None = None) -> None:
@@ -287,7 +303,7 @@ class Driver(Readings, Functions):
             splits: list[Split] = []
             for name, source in {source.name: source for source, _, _ in pending}.items():
                 entries = [(row, sign) for into, row, sign in pending if into.name == name]
-                splits.append(RowsSplit(name, encoded(source, entries)))
+                splits.append(RowsSplit(name, encoded(source, entries, self.catalog.time_zone)))
             with deletion_named(self._engine):
                 positions, files = new_files(self._engine)
             splits += files

@@ -29,12 +29,15 @@ def refuse_other_than_rows(source: Source, rows: Iterable[object]) -> None:
         )
 
 
-def encoded(source: Source, entries: Iterable[tuple[Row, int]]) -> bytes:
-    """Encode rows with their signs, as tasks read them. Raises `InputError` if a row does not fit the source."""
+def encoded(source: Source, entries: Iterable[tuple[Row, int]], zone: str) -> bytes:
+    """Encode rows with their signs, as tasks read them. Times without a zone are in the zone of the flow.
+
+    Raises `InputError` if a row does not fit the source.
+    """
     rows, signs = zip(*entries, strict=True)
     source = source.recorded
     try:
-        table = pa.Table.from_pylist([_checked(source, row) for row in rows], schema=source.schema)
+        table = pa.Table.from_pylist([_checked(source, row, zone) for row in rows], schema=source.schema)
     except (ValueError, TypeError, ArithmeticError) as failure:
         raise InputError(
             f"a row does not fit the columns of `{source.name}`",
@@ -45,7 +48,7 @@ def encoded(source: Source, entries: Iterable[tuple[Row, int]]) -> bytes:
     return encode(replaced(table, DIFF, np.array(signs, np.int64)), is_whole=is_whole)
 
 
-def _checked(source: Source, row: Row) -> Row:
+def _checked(source: Source, row: Row, zone: str) -> Row:
     unknown = next((str(name) for name in row if name not in source.schema.names), None)
     if unknown is not None:
         raise InputError(
@@ -54,7 +57,7 @@ def _checked(source: Source, row: Row) -> Row:
             hint=near_misses(unknown, source.schema.names)
             or "rows have the declared columns, NULL where one is left out",
         )
-    return {name: plain_value(row.get(name), source.schema.field(name).type) for name in source.schema.names}
+    return {name: plain_value(row.get(name), source.schema.field(name).type, zone) for name in source.schema.names}
 
 
 def time_of(at: object) -> int | None:

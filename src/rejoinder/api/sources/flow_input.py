@@ -62,7 +62,8 @@ class Input(ABC):
         """
         relation = self._timed_source(source)
         name = event_time(relation, column)
-        value, partitions = explicit_watermark(relation, name, time), self._runner.partitions.get(relation.name, ())
+        value = explicit_watermark(relation, name, time, self.engine.version.catalog.time_zone)
+        partitions = self._runner.partitions.get(relation.name, ())
         is_in_order = source_side(relation).takes_diffs and "latestfirst" not in relation.options
         newest = self._inbox.newest(relation) if is_in_order else None
         is_running = self._runner.is_running

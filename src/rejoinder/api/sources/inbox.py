@@ -14,9 +14,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from rejoinder.engine.time.explicit_watermarks import zoned_rows
 from rejoinder.errors import InputError, NullKey, near_misses
 from rejoinder.host.private_files import make_folder, replace_file
-from rejoinder.ir.catalog import Source
+from rejoinder.ir.catalog import UTC, Source
 from rejoinder.kernels.arrow.columns import DIFF, replaced
 from rejoinder.kernels.arrow.ipc_buffers import file_buffers
 from rejoinder.state.inbox_names import inbox_name
@@ -29,9 +30,9 @@ class Inbox:
     `identity` returns the identity of a source in the committed state.
     """
 
-    def __init__(self, beside: str, identity: Callable[[str], str]) -> None:
+    def __init__(self, beside: str, identity: Callable[[str], str], zone: Callable[[], str] = lambda: UTC) -> None:
         self.base = f"{beside}/inbox"
-        self._identity = identity
+        self._identity, self._zone = identity, zone
 
     def folder(self, source: str) -> str:
         """Return the folder of the unread rows of a source."""
@@ -54,7 +55,7 @@ class Inbox:
         """Write rows as one new file, atomically. Raises `InputError` or `NullKey`."""
         if sign < 0 and source.kind == "stream":
             raise InputError(f"stream `{source.name}` is append-only", hint="CREATE CHANGELOG or CREATE TABLE instead")
-        table = checked_rows(source, rows)
+        table = checked_rows(source, rows, self._zone())
         table = replaced(table, DIFF, np.full(table.num_rows, sign, np.int64))
         folder = self.folder(source.name)
         number = max(self.newest(source) + 1, time.time_ns() // 1_000_000)  # ascending, whatever the clock does
@@ -68,8 +69,8 @@ class Inbox:
         os.replace(part, f"{folder}/{number:020d}-{content.crc:08x}.arrow")
 
 
-def checked_rows(source: Source, rows: pa.Table | Sequence[Mapping[str, Any]]) -> pa.Table:
-    """Return rows with the columns of a source; missing columns are NULL.
+def checked_rows(source: Source, rows: pa.Table | Sequence[Mapping[str, Any]], zone: str = UTC) -> pa.Table:
+    """Return rows with the columns of a source; missing columns are NULL. Times of dicts are in the flow's zone.
 
     Raises `InputError` or `NullKey` for rows that no epoch could read.
     """
@@ -97,7 +98,7 @@ def checked_rows(source: Source, rows: pa.Table | Sequence[Mapping[str, Any]]) -
                     rows = rows.append_column(field, pa.nulls(rows.num_rows, field.type))
             table = rows.select(names).cast(source.schema)
         else:
-            table = pa.Table.from_pylist(list(rows), schema=source.schema)
+            table = pa.Table.from_pylist(zoned_rows(rows, source.schema, zone), schema=source.schema)
     except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, OverflowError) as failure:
         raise InputError(
             f"a row does not fit the columns of `{source.name}`",

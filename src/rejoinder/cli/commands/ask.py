@@ -23,6 +23,7 @@ from rejoinder.engine.status.explain_statements import explain
 from rejoinder.engine.unread_sources import unread_sources
 from rejoinder.errors import Corrupt, InvalidSql, RejoinderError
 from rejoinder.formats.text.neutral_text import neutral_lines
+from rejoinder.kernels.zones.zone_offsets import arrow_zone
 from rejoinder.sql.statements.function_statements import CreateFunction
 from rejoinder.sql.statements.statement_parser import (
     AlterView,
@@ -34,6 +35,7 @@ from rejoinder.sql.statements.statement_parser import (
     Question,
     RenameView,
     Select,
+    SetTimeZone,
     parse_statements,
 )
 from rejoinder.store.objects.object_store import open_store
@@ -136,6 +138,8 @@ def confirmation(statement: Definition) -> str:
             return f"created function {name}"
         case Drop(name=name):
             return f"dropped {name}"
+        case SetTimeZone(zone=zone):
+            return f"the time zone is {arrow_zone(zone)}"
 
 
 def _converse(place: str, showing: Showing) -> None:

@@ -73,7 +73,7 @@ class InputRows:
         catalog = self.engine.version.catalog
         named = [self.relation(name) for name in named_relations(view.query) if catalog.find(name) or "." in name]
         sources = {relation.name: as_changelog(relation) for relation in named}
-        query = bind_view(view, Catalog(tuple(sources.values()), functions=catalog.functions))
+        query = bind_view(view, replace(catalog, relations=tuple(sources.values()), indexes=(), sinks=()))
         return replace(query, emission=None)
 
     def rows(self, node: Node, columns: Sequence[str], wanted: pa.Table | None = None) -> pa.Table:

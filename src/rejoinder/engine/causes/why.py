@@ -98,8 +98,8 @@ def why(engine: Engine, view: str, where: str | None = None, as_of: int | None =
         relation = asked_view(inputs, view)
         if as_of is not None:
             check_epoch(manifest, relation.name, as_of)
-        rows = inputs.table(relation.name)
-        rows = distinct_rows(rows if where is None else select_rows(rows, condition_on(relation, where)))
+        rows, zone = inputs.table(relation.name), engine.version.catalog.time_zone
+        rows = distinct_rows(rows if where is None else select_rows(rows, condition_on(relation, where, zone)))
         if rows.num_rows == 0:
             at = "" if as_of is None else f" as of epoch {as_of}"
             return Causes([], f"no row of `{relation.name}` fulfils the condition{at}; WHY NOT says why")

@@ -47,6 +47,7 @@ from rejoinder.sql.statements.statement_parser import (
     Drop,
     Question,
     RenameView,
+    SetTimeZone,
     Statement,
 )
 
@@ -92,6 +93,8 @@ class Batch:
         elif isinstance(statement, AlterView) and statement.query is not None:
             replacement = as_replacement(self.catalog, statement)
             self._recreate(self.catalog.get(replacement.name), replacement)
+        elif isinstance(statement, SetTimeZone):
+            self.catalog = defined(self.catalog, statement)
         elif isinstance(statement, AlterView):
             if not (self.is_rerun and is_defined(self.catalog, statement)):
                 self.catalog = defined(self.catalog, statement)

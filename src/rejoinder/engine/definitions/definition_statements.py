@@ -10,6 +10,7 @@ from rejoinder.connectors.registry import sink_side
 from rejoinder.connectors.sink_definition import check_against
 from rejoinder.engine.definitions.dependents import Defined, key_of, with_dependents, without
 from rejoinder.engine.definitions.function_definitions import with_function, without_function
+from rejoinder.engine.definitions.time_zone_definition import with_time_zone
 from rejoinder.engine.status.watermark_status import delay_text
 from rejoinder.errors import DefinitionConflict, InvalidSql, UnknownName, Unsupported, near_misses
 from rejoinder.ir.catalog import Catalog, Index, Kind, Sink, Source, View
@@ -33,12 +34,13 @@ from rejoinder.sql.statements.statement_parser import (
     Drop,
     DropKind,
     RenameView,
+    SetTimeZone,
 )
 from rejoinder.sql.types.spark_types import spark_name
 from rejoinder.state.reading.renderings import CHANGE_COLUMNS
 
 Creation = CreateSource | CreateView | CreateIndex | CreateSink | CreateFunction
-Definition = Creation | AlterView | RenameView | Drop
+Definition = Creation | AlterView | RenameView | Drop | SetTimeZone
 _KINDS: dict[Kind, DropKind] = {"stream": "STREAM", "table": "TABLE", "changelog": "CHANGELOG"}
 
 
@@ -67,6 +69,8 @@ def defined(catalog: Catalog, statement: Definition) -> Catalog:
             return _with_sink(catalog, statement)
         case CreateFunction():
             return with_function(catalog, statement)
+        case SetTimeZone():
+            return with_time_zone(catalog, statement)
         case Drop():
             return _without(catalog, statement)
 
@@ -76,7 +80,7 @@ def is_defined(catalog: Catalog, statement: Definition) -> bool:
 
     Raises `DefinitionConflict` if the name has another definition, with or without IF NOT EXISTS.
     """
-    if isinstance(statement, Drop | RenameView):
+    if isinstance(statement, Drop | RenameView | SetTimeZone):
         return False
     if isinstance(statement, AlterView):
         return statement.options.items() <= existing_view(catalog, statement.name).options.items()
@@ -123,7 +127,7 @@ def has_same(catalog: Catalog, statement: Creation) -> bool:
     return known is not None and says_same(known, statement)
 
 
-def statement_key(statement: Definition) -> tuple[str, str]:
+def statement_key(statement: Creation | AlterView | Drop) -> tuple[str, str]:
     """Return the namespace and the lower-case name of a statement's target; see `dependents.Key`."""
     match statement:
         case CreateSource(source=source):

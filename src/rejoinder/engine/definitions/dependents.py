@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 
 from rejoinder.errors import UnknownName
 from rejoinder.ir.catalog import Catalog, Index, Sink, Source, View
@@ -37,11 +38,12 @@ def definitions_of(catalog: Catalog) -> tuple[Defined, ...]:
 def without(catalog: Catalog, keys: Iterable[Key]) -> Catalog:
     """Return the catalog without some definitions."""
     removed = set(keys)
-    return Catalog(
-        tuple(relation for relation in catalog.relations if key_of(relation) not in removed),
-        tuple(index for index in catalog.indexes if key_of(index) not in removed),
-        tuple(sink for sink in catalog.sinks if key_of(sink) not in removed),
-        tuple(function for function in catalog.functions if key_of(function) not in removed),
+    return replace(
+        catalog,
+        relations=tuple(relation for relation in catalog.relations if key_of(relation) not in removed),
+        indexes=tuple(index for index in catalog.indexes if key_of(index) not in removed),
+        sinks=tuple(sink for sink in catalog.sinks if key_of(sink) not in removed),
+        functions=tuple(function for function in catalog.functions if key_of(function) not in removed),
     )
 
 

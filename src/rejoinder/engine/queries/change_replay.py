@@ -53,7 +53,7 @@ class Replayed:
 def as_sources(engine: Engine, query: str) -> Catalog:
     """Return the relations that a query reads, including views, as sources of changes."""
     relations = tuple(as_changelog(relation) for relation in named(engine, query).values())
-    return Catalog(relations, functions=engine.version.catalog.functions)
+    return replace(engine.version.catalog, relations=relations, indexes=(), sinks=())
 
 
 def named(engine: Engine, query: str) -> dict[str, Source | View]:
@@ -104,7 +104,8 @@ def replay(engine: Engine, query: str, added: Sequence[str] = (), starting: str 
     note = "; ".join(text for text in notes if text is not None) or None
     whole = whole_relation(query)
     if whole is not None and len(histories) == 1:
-        return Replayed(Changes(next(iter(histories.values())), schema, times, start), note)
+        zone = engine.version.catalog.time_zone
+        return Replayed(Changes(next(iter(histories.values())), schema, times, start, zone), note)
     by_epoch = {name: _by_epoch(history) for name, history in histories.items()}
     epochs = {epoch for history in by_epoch.values() for epoch in history}
     if emission is not None:  # an epoch without input may emit pending changes
@@ -133,7 +134,7 @@ def run_histories(
         changes = changes_of(scratch.store, scratch.version.manifest, view.name, view.schema)
         # Epoch −1, for changes before the first epoch, is the last element and stays −1.
         original = np.array([*epochs, -1], np.int64)[numbers(changes.table, EPOCH)]
-        return Changes(replaced(changes.table, EPOCH, original), view.schema, times)
+        return Changes(replaced(changes.table, EPOCH, original), view.schema, times, time_zone=catalog.time_zone)
     finally:
         drop_memory(place)
 

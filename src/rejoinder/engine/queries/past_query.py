@@ -16,7 +16,7 @@ from rejoinder.engine.engine import Engine
 from rejoinder.engine.queries.adhoc_query import NAME, run_query, split_order
 from rejoinder.engine.queries.change_replay import as_changelog, changelog_name, has_history, named, run_histories
 from rejoinder.errors import NotCommitted, Unsupported
-from rejoinder.ir.catalog import Catalog, Source, View
+from rejoinder.ir.catalog import Source, View
 from rejoinder.kernels.arrow.columns import HASH, without
 from rejoinder.plan.operations.side_outputs import readable
 from rejoinder.sql.bind.bind_query import bind
@@ -45,7 +45,7 @@ def run_past_query(engine: Engine, query: str, past: Sequence[PastRelation]) -> 
         for name, relation in named(engine, query).items():
             inputs[name] = rows_at(engine, relation, engine.epoch)
             sources.append(as_changelog(relation))
-    catalog = Catalog(tuple(sources), functions=version.catalog.functions)
+    catalog = replace(version.catalog, relations=tuple(sources), indexes=(), sinks=())
     ordered = split_order(catalog, query)
     schema = bind(ordered.query, catalog).schema
     refuse_duplicate_names(schema.names, "in the result")

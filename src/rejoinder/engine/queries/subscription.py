@@ -19,7 +19,7 @@ from rejoinder.kernels.arrow.columns import HASH, without
 from rejoinder.kernels.duckdb.evaluate import select_rows
 from rejoinder.plan.operations.side_outputs import readable
 from rejoinder.sql.bind.bind_query import bind
-from rejoinder.state.reading.changelog_reader import check_epoch, from_start, read_changes, timeline_of
+from rejoinder.state.reading.changelog_reader import check_epoch, from_start, read_changes, time_zone, timeline_of
 from rejoinder.state.reading.renderings import Changes, epochs_of
 from rejoinder.store.commits.manifest import Manifest
 from rejoinder.store.commits.newest_manifest import latest
@@ -63,7 +63,7 @@ class Subscription:
         self._manifest = manifest = self._newest(None)
         self._view = _view_of(manifest, view)
         self._created = manifest.extra["created"].get(self._view.name)
-        self._where = None if where is None else condition_on(self._view, where)
+        self._where = None if where is None else condition_on(self._view, where, time_zone(manifest))
         self._after = manifest.epoch
         self._content = as_of
         if as_of is not None:
@@ -143,7 +143,8 @@ class Subscription:
         changes = from_start(changes, self._content)
         rows = changes if self._where is None else select_rows(changes, self._where)
         times = timeline_of(manifest).times(self._store)
-        result = [ViewChanges(*entry) for entry in epochs_of(Changes(without(rows, [HASH]), schema, times))]
+        found = Changes(without(rows, [HASH]), schema, times, time_zone=time_zone(manifest))
+        result = [ViewChanges(*entry) for entry in epochs_of(found)]
         self._after, self._content = until, None
         return result
 
@@ -175,10 +176,13 @@ class Subscription:
             )
 
 
-def condition_on(relation: Source | View, where: str) -> Expression:
-    """Return a condition on the columns of a relation. Raises a `PlanningError`; a subquery is `Unsupported`."""
+def condition_on(relation: Source | View, where: str, time_zone: str) -> Expression:
+    """Return a condition on the columns of a relation, in the zone of its flow.
+
+    Raises a `PlanningError`; a subquery is `Unsupported`.
+    """
     source = Source(relation.name, "changelog", relation.schema)
-    query = bind(f"SELECT * FROM `{relation.name}` WHERE {where}", Catalog((source,)))
+    query = bind(f"SELECT * FROM `{relation.name}` WHERE {where}", Catalog((source,), time_zone=time_zone))
     root = query.root
     if not (isinstance(root, Filter) and isinstance(root.input, Scan)):
         raise Unsupported(

@@ -6,7 +6,7 @@ may apply it only if that epoch, or an earlier one, has read the last of these r
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from decimal import Decimal
@@ -15,7 +15,8 @@ from typing import Any
 import pyarrow as pa
 
 from rejoinder.errors import InputError, near_misses
-from rejoinder.ir.catalog import Source
+from rejoinder.ir.catalog import UTC, Source
+from rejoinder.kernels.zones.zone_offsets import python_zone
 from rejoinder.sql.types.spark_types import is_integer, spark_name
 from rejoinder.state.watermarks import Partition, PartitionTimes
 from rejoinder.store.runs.time_values import NO_TIME, times_of
@@ -107,18 +108,18 @@ def event_time(source: Source, column: str | None = None) -> str:
     raise InputError(fact, detail=f"event-time columns: {', '.join(known) or 'none'}", hint=hint)
 
 
-def explicit_watermark(source: Source, column: str, time: Any) -> int:
+def explicit_watermark(source: Source, column: str, time: Any, zone: str = UTC) -> int:
     """Convert an explicit watermark to the unit of its column. Raises `InputError` if it does not fit the column."""
     kind = source.schema.field(column).type
     try:
         if time is None or (isinstance(time, int) and not is_integer(kind)):
             raise TypeError(f"this is of type {type(time).__name__}")  # Arrow would take it, for NULL or microseconds
-        value = int(times_of(pa.table({"": pa.array([plain_value(time, kind)], kind)}), "")[0])
+        value = int(times_of(pa.table({"": pa.array([plain_value(time, kind, zone)], kind)}), "")[0])
     except (ValueError, TypeError, OverflowError) as failure:
         raise InputError(
             f"{time!r} is not a watermark of `{source.name}`.`{column}`, which is of type {spark_name(kind)}",
             detail=str(failure),
-            hint="pass an integer" if is_integer(kind) else 'pass a datetime, in UTC, or text as "2026-01-01 12:00"',
+            hint="pass an integer" if is_integer(kind) else 'pass a datetime, or text as "2026-01-01 12:00"',
         ) from failure
     if value >= NO_TIME:
         raise InputError(
@@ -129,8 +130,11 @@ def explicit_watermark(source: Source, column: str, time: Any) -> int:
     return value
 
 
-def plain_value(value: Any, kind: pa.DataType) -> Any:
-    """Convert text to a time, and text or a float to a decimal. Raises `ValueError` if the value does not fit."""
+def plain_value(value: Any, kind: pa.DataType, zone: str = UTC) -> Any:
+    """Convert text to a time, and text or a float to a decimal. Raises `ValueError` if the value does not fit.
+
+    A time without a zone is a local time of the flow's zone, if the type is TIMESTAMP.
+    """
     if isinstance(value, str | float) and pa.types.is_decimal(kind):
         return Decimal(str(value))
     if isinstance(value, float) and pa.types.is_integer(kind) and not value.is_integer():
@@ -138,7 +142,32 @@ def plain_value(value: Any, kind: pa.DataType) -> Any:
     if isinstance(value, float) and pa.types.is_temporal(kind):
         raise ValueError(f"{value!r} is not a time")  # Arrow would take it for microseconds, or days
     if isinstance(value, str) and pa.types.is_timestamp(kind):
-        return datetime.fromisoformat(value)
+        value = datetime.fromisoformat(value)
     if isinstance(value, str) and pa.types.is_date(kind):
         return datetime.fromisoformat(value).date()
+    return zoned_value(value, kind, zone)
+
+
+def zoned_rows(rows: Sequence[Mapping[str, Any]], schema: pa.Schema, zone: str) -> list[Mapping[str, Any]]:
+    """Return rows in which every TIMESTAMP without a zone has that of the flow."""
+    if zone == UTC:
+        return list(rows)
+    kinds = {field.name: field.type for field in schema}
+    return [{name: zoned_value(value, kinds[name], zone) for name, value in row.items()} for row in rows]
+
+
+def zoned_value(value: Any, kind: pa.DataType, zone: str) -> Any:
+    """Return a value of a type in which every TIMESTAMP without a zone has that of the flow."""
+    if zone == UTC or value is None:
+        return value
+    if isinstance(value, datetime):
+        is_local = pa.types.is_timestamp(kind) and kind.tz is not None and value.tzinfo is None
+        return value.replace(tzinfo=python_zone(zone)) if is_local else value
+    if pa.types.is_struct(kind) and isinstance(value, Mapping):
+        return {name: zoned_value(part, kind.field(name).type, zone) for name, part in value.items()}
+    if pa.types.is_map(kind) and isinstance(value, Mapping):
+        pairs = value.items()
+        return {zoned_value(key, kind.key_type, zone): zoned_value(item, kind.item_type, zone) for key, item in pairs}
+    if pa.types.is_list(kind) and isinstance(value, list | tuple):
+        return [zoned_value(item, kind.value_type, zone) for item in value]
     return value

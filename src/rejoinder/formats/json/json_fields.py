@@ -20,12 +20,17 @@ from rejoinder.kernels.arrow.hashing import Mask
 from rejoinder.kernels.duckdb.duckdb_types import duckdb_type
 from rejoinder.kernels.duckdb.duckdb_words import quoted, text_literal
 from rejoinder.kernels.duckdb.evaluate import project
+from rejoinder.kernels.duckdb.functions.time.zone_functions import instant_text
 from rejoinder.kernels.duckdb.leaves import at_leaves
 from rejoinder.kernels.duckdb.text_expression import text_expression
+from rejoinder.kernels.zones.zone_labels import bare
+from rejoinder.kernels.zones.zone_names import zone_name
+from rejoinder.kernels.zones.zone_offsets import UTC
 
 # How many microseconds a unit has, and how many units a microsecond.
 UNITS: Mapping[str, tuple[int, int]] = {"milliseconds": (1000, 1), "microseconds": (1, 1), "nanoseconds": (1, 1000)}
 _NUMBER = "'[+-]?[0-9]+'"
+_HAS_OFFSET = "':[0-9.]+ ?(Z|[+-][0-9:]+)$'"
 Structure = Mapping[str, object]
 
 
@@ -122,7 +127,7 @@ def _nested(value: str, kind: pa.DataType, unit: str | None, depth: int = 0) -> 
 
 def _scalar(text: str, kind: pa.DataType, unit: str | None) -> str:
     """DuckDB text that reads a text as a scalar; fails where it cannot be."""
-    name = duckdb_type(kind)
+    name = duckdb_type(bare(kind))
     is_number = f"regexp_full_match({text}, {_NUMBER})"
     no_number = f"CAST('no number of ours: ' || {text} AS {name})"  # this fails
     if pa.types.is_integer(kind):
@@ -141,12 +146,19 @@ def _scalar(text: str, kind: pa.DataType, unit: str | None) -> str:
         if unit is not None:
             times, parts = UNITS[unit]
             micros = f"make_timestamp(CAST({text} AS BIGINT) * {times} // {parts})"
-        # A text with an offset is a point in time; for a column without a zone only what the clock showed counts.
-        point = f"make_timestamp(epoch_us(CAST({text} AS TIMESTAMPTZ)))"
-        return (
-            f"CASE WHEN {is_number} THEN {micros} ELSE {f'CAST({text} AS TIMESTAMP)' if kind.tz is None else point} END"
-        )
+        # for a column without a zone, only what the clock showed counts
+        point = f"CAST({text} AS TIMESTAMP)" if kind.tz is None else point_in_time(text, kind.tz)
+        return f"CASE WHEN {is_number} THEN {micros} ELSE {point} END"
     return f"CAST({text} AS {name})"
+
+
+def point_in_time(text: str, zone: str) -> str:
+    """DuckDB text that reads a point in time; a text without an offset is a local time of a zone, by Arrow's name."""
+    point = f"make_timestamp(epoch_us(CAST({text} AS TIMESTAMPTZ)))"
+    if zone == UTC:
+        return point
+    local = instant_text(f"CAST({text} AS TIMESTAMP)", text_literal(zone_name(zone) or zone))
+    return f"CASE WHEN regexp_matches({text}, {_HAS_OFFSET}) THEN {point} ELSE {local} END"
 
 
 def lines_of(data: pa.Buffer) -> pa.Array:

@@ -22,6 +22,7 @@ from rejoinder.formats.lines import Lines, read_lines
 from rejoinder.formats.unreadable import Reason, Unreadable
 from rejoinder.ir.catalog import Source
 from rejoinder.kernels.duckdb.leaves import has_type, type_of_leaves
+from rejoinder.kernels.zones.zone_offsets import UTC
 
 NOT_AN_OBJECT = "the line is not a JSON object; a JSON source has one object on each line"
 
@@ -69,7 +70,7 @@ def parse_json(data: pa.Buffer | bytes, schema: pa.Schema) -> pa.Table:
 
 def _parse_exact(data: pa.Buffer | bytes, schema: pa.Schema) -> pa.Table:
     """Parse objects whose keys are exactly the names of columns."""
-    maps = {field.name for field in schema if has_type(field.type, pa.types.is_map)}
+    maps = {field.name for field in schema if has_type(field.type, pa.types.is_map) or has_type(field.type, _is_local)}
     floats = {field.name for field in schema if has_type(field.type, pa.types.is_floating)} - maps
     try:
         return _parse(data, schema, maps)
@@ -148,6 +149,11 @@ def _read(data: pa.Buffer | bytes, schema: pa.Schema) -> pa.Table:
         for name, column in _columns(table).items()
     }
     return pa.table(columns).cast(schema)
+
+
+def _is_local(kind: pa.DataType) -> bool:
+    """Whether texts of a type may be local times, which Arrow does not read."""
+    return pa.types.is_timestamp(kind) and kind.tz not in (None, UTC)
 
 
 def _written(kind: pa.DataType) -> pa.DataType:

@@ -25,7 +25,7 @@ class Rows(list[Row]):
 
 
 def plain_rows(table: pa.Table, *, is_ordered: bool = False) -> Rows:
-    """Return rows as dicts of plain values. Times are in UTC, without zone.
+    """Return rows as dicts of plain values. Times are local times of the zone that their type names, without it.
 
     Unless `is_ordered`, the rows are sorted by their values.
     """

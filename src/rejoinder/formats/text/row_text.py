@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import date, datetime, timezone
+from datetime import date, datetime
 from decimal import Decimal
 from typing import Any
 
@@ -23,9 +23,9 @@ UNITS = (
 
 
 def plain(value: Any) -> Any:
-    """A value without time zones."""
-    if isinstance(value, datetime) and value.tzinfo is not None:
-        return value.astimezone(timezone.utc).replace(tzinfo=None)
+    """A value without time zones; a time is the local time of its zone."""
+    if isinstance(value, datetime):
+        return value.replace(tzinfo=None)
     if isinstance(value, dict):
         return {plain(key): plain(inner) for key, inner in value.items()}
     if isinstance(value, list):

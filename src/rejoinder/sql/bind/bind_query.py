@@ -28,6 +28,7 @@ from rejoinder.sql.bind.emit_clause import (
 )
 from rejoinder.sql.bind.query_parser import parse_query
 from rejoinder.sql.parse.text_caps import with_stack
+from rejoinder.sql.types.flow_zone import bound_in
 
 
 def bind(
@@ -41,7 +42,16 @@ def bind(
     texts = [text, *(view.query for view in catalog.views)]
     relations = _Relations(catalog.relations)
     return with_stack(
-        texts, _bound, text, relations, catalog.indexes, catalog.functions, frozenset(kept), tuple(names), relation
+        texts,
+        _bound,
+        text,
+        relations,
+        catalog.indexes,
+        catalog.functions,
+        catalog.time_zone,
+        frozenset(kept),
+        tuple(names),
+        relation,
     )
 
 
@@ -63,14 +73,16 @@ def _bound(
     relations: _Relations,
     indexes: tuple[Index, ...],
     functions: tuple[UserFunction, ...],
+    time_zone: str,
     kept: frozenset[str],
     names: tuple[str, ...],
     relation: str,
 ) -> Query:
-    binder = Binder(Catalog(tuple(relations), indexes, functions=functions), kept)
+    binder = Binder(Catalog(tuple(relations), indexes, functions=functions, time_zone=time_zone), kept)
     _, clause = split_emission(text)
     node = with_item_names(parse_query(text, functions), names)
-    query = with_column_names(_with_emission(binder, node, clause), names, relation)
+    with bound_in(time_zone):
+        query = with_column_names(_with_emission(binder, node, clause), names, relation)
     return replace(query, root=unnest(query.root, binder.numbers)) if binder.has_subqueries else query
 
 

@@ -12,22 +12,26 @@ from dataclasses import replace
 import pyarrow as pa
 
 from rejoinder.errors import InvalidSql, PlanningError, Unsupported
-from rejoinder.ir.catalog import Source
+from rejoinder.ir.catalog import UTC, Source
 from rejoinder.ir.expressions.expression import Expression
 from rejoinder.sql.bind.scope import Column, Scope
 from rejoinder.sql.functions.expression_compiler import compile_expression
 from rejoinder.sql.parse.clauses import refuse_subqueries
+from rejoinder.sql.types.flow_zone import bound_in
 
 
-def computed_expression(source: str, name: str, text: str, recorded: Sequence[pa.Field]) -> Expression:
-    """Bind the expression of a computed column. Raises a `PlanningError` that names the column."""
+def computed_expression(
+    source: str, name: str, text: str, recorded: Sequence[pa.Field], time_zone: str = UTC
+) -> Expression:
+    """Bind the expression of a computed column, in the zone of the flow. Raises a `PlanningError` that names it."""
     from rejoinder.sql.bind.query_parser import parse_query
 
     scope = Scope.of([Column(source, field.name, field.name, field.type) for field in recorded])
     try:
         node = parse_query(f"SELECT {text} AS `{name}` FROM `{source}`").selects[0].unalias()
         refuse_subqueries(node)
-        expression = compile_expression(node, scope)
+        with bound_in(time_zone):
+            expression = compile_expression(node, scope)
     except PlanningError as failure:
         raise type(failure)(
             failure.fact,
@@ -45,10 +49,10 @@ def computed_expression(source: str, name: str, text: str, recorded: Sequence[pa
     return expression
 
 
-def with_expressions(source: Source) -> Source:
-    """Return the source with its computed columns bound, for the tasks that read it."""
-    if not source.computed:
-        return source
+def with_expressions(source: Source, time_zone: str) -> Source:
+    """Return the source with its computed columns bound and the zone of the flow, for the tasks that read it."""
     recorded = list(source.recorded.schema)
-    outputs = tuple((name, computed_expression(source.name, name, text, recorded)) for name, text in source.computed)
-    return replace(source, outputs=outputs)
+    outputs = tuple(
+        (name, computed_expression(source.name, name, text, recorded, time_zone)) for name, text in source.computed
+    )
+    return replace(source, outputs=outputs, time_zone=time_zone)

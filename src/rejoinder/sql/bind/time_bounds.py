@@ -28,6 +28,7 @@ from rejoinder.ir.identities import column_id
 from rejoinder.ir.logical import Bound, bound_between
 from rejoinder.sql.functions.expression_compiler import Scope, compile_expression
 from rejoinder.sql.types import spark_types
+from rejoinder.sql.types.flow_zone import is_local
 from rejoinder.sql.types.interval_literals import MICROS, interval_of
 
 _MIRRORED: dict[type[exp.Expr], type[exp.Binary]] = {exp.GTE: exp.LTE, exp.GT: exp.LT}
@@ -116,7 +117,7 @@ def _in_unit(left: exp.Expr, right: exp.Expr, scope: Scope) -> tuple[int, _Linea
     TIMESTAMPDIFF truncates towards zero, so the exact difference is less than one unit away, on either side.
     """
     for side, other in ((left, right), (right, left)):
-        if isinstance(side.unnest(), exp.TimestampDiff):
+        if isinstance(side.unnest(), exp.TimestampDiff) and not is_local():
             unit, number = MICROS[side.unnest().args["unit"].name.upper()], _linear(other, scope)
             whole = None if number is None or not number.is_number else _Linear({}, 0, number.number * unit)
             difference = _difference(side.unnest(), scope)
@@ -147,6 +148,11 @@ def _linear(node: exp.Expr, scope: Scope) -> _Linear | None:
     left, right = _linear(node.this, scope), _linear(node.expression, scope)
     if left is None or right is None:
         return None
+    if is_local() and not isinstance(node, exp.Mul):
+        if left.columns and right.columns:
+            return None  # the difference of local times, which is not that of the instants
+        if max(abs(left.micros), abs(right.micros)) >= MICROS["DAY"]:
+            return _time(node, scope)  # days on the calendar: its monotone function says how long they may be
     if isinstance(node, exp.Mul):
         plain = next((side for side in (left, right) if side.is_number), None)
         return None if plain is None else (right if plain is left else left).times(plain.number)

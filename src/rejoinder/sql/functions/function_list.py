@@ -19,9 +19,10 @@ from rejoinder.sql.functions.spark_names import SPARK_NAMES
 _HEAD = """# Functions
 
 Functions and operators of SQL, under the names that Spark gives them. Values, types, NULL and errors are Spark's
-(ANSI mode, time zone UTC). Every example is TRUE. A function that is not in this list is refused when the view is
-created, with a hint. A column without AS has the name that Spark generates, such as `round(x, 0)` for `ROUND(x)`; the
-few whose name is not certain are refused, and need AS. *Outside DuckDB* marks a function that Arrow and NumPy evaluate.
+(ANSI mode; the session zone is the zone of the flow). Every example is TRUE. A function that is not in this list is
+refused when the view is created, with a hint. A column without AS has the name that Spark generates, such as
+`round(x, 0)` for `ROUND(x)`; the few whose name is not certain are refused, and need AS. *Outside DuckDB* marks a
+function that Arrow and NumPy evaluate.
 
 This page is generated: `python -m rejoinder.sql.functions.function_list > docs/functions.md`.
 """

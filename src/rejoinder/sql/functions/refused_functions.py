@@ -55,7 +55,7 @@ REFUSED = (
             """
             rand randn random randstr uniform uuid shuffle monotonically_increasing_id spark_partition_id
             input_file_name input_file_block_length input_file_block_start current_catalog current_database
-            current_path current_schema current_timezone current_user session_user user version
+            current_path current_schema current_user session_user user version
             """
         ),
         CHANGING,

@@ -39,7 +39,7 @@ _STARTS: dict[str, str] = {
         "the flow maintains views and state; rejoinder vacuum STATE deletes files that killed processes left behind",
     ),
     "REFRESH": "remove it: views are always up to date with the last committed epoch",
-    "SET": "options are given where a flow is started; see rejoinder run --help",
+    "SET": "options are given where a flow is started (see rejoinder run --help); a zone with SET TIME ZONE '…'",
 }
 _CREATED: dict[str, str] = {
     "SOURCE": f"{_SOURCE}; TABLE and CHANGELOG do it for rows that change",

@@ -20,13 +20,14 @@ from rejoinder.sql.statements.function_statements import CreateFunction
 from rejoinder.sql.statements.past_versions import PastRelation, refuse_past, split_past
 from rejoinder.sql.statements.row_questions import RowQuestionReader, Subscribe, Why
 from rejoinder.sql.statements.source_statements import KINDS
+from rejoinder.sql.types.zone_literals import checked_zone
 
 Rendering = Literal["TABLE", "STREAM", "TVR"]
 DropKind = Literal["STREAM", "TABLE", "CHANGELOG", "MAPPING", "VIEW", "INDEX", "SINK", "FUNCTION"]
 _SHOWN = ("ARRANGEMENTS", "FUNCTIONS", "SINKS", "SOURCES", "TABLES", "VIEWS", "WATERMARKS")
 _AFTER_A_COLUMN = (TokenType.FROM, TokenType.COMMA, TokenType.DOT, TokenType.ALIAS)
 _QUERIES = ("SELECT", "WITH", "FROM", "VALUES")
-_STARTS = ("ALTER", "CREATE", "DROP", "EXPLAIN", "SHOW", "SUBSCRIBE", "WHY", *_QUERIES)
+_STARTS = ("ALTER", "CREATE", "DROP", "EXPLAIN", "SET", "SHOW", "SUBSCRIBE", "WHY", *_QUERIES)
 
 
 @dataclass(frozen=True)
@@ -88,6 +89,13 @@ class Drop:
 
 
 @dataclass(frozen=True)
+class SetTimeZone:
+    """Set the zone of the flow, under the name that DuckDB knows."""
+
+    zone: str
+
+
+@dataclass(frozen=True)
 class Explain:
     target: str
 
@@ -109,7 +117,16 @@ class Select:
 
 Question = Explain | Show | Select | Subscribe | Why
 Statement = (
-    CreateSource | CreateView | AlterView | RenameView | CreateIndex | CreateSink | CreateFunction | Drop | Question
+    CreateSource
+    | CreateView
+    | AlterView
+    | RenameView
+    | CreateIndex
+    | CreateSink
+    | CreateFunction
+    | Drop
+    | SetTimeZone
+    | Question
 )
 
 
@@ -142,6 +159,8 @@ class _Reader(RowQuestionReader):
             return self.subscribe()
         if word == "WHY":
             return self.why()
+        if word == "SET" and self.peek() == "TIME":
+            return self.time_zone()
         if word in (*_QUERIES, "("):
             return self.select()
         foreign = foreign_start(word, self.place(self.tokens[0]))
@@ -295,6 +314,18 @@ class _Reader(RowQuestionReader):
         options = checked_options(name, self.options())
         self.end()
         return AlterView(name, options)
+
+    def time_zone(self) -> SetTimeZone:
+        """Parse SET TIME ZONE 'zone'."""
+        self.expect("TIME")
+        self.expect("ZONE")
+        token = self.take()
+        if token.token_type != TokenType.STRING:
+            raise InvalidSql(
+                f"`{token.text}` is not a string", detail=self.place(token), hint="as in SET TIME ZONE 'Europe/Berlin'"
+            )
+        self.end()
+        return SetTimeZone(checked_zone(token.text))
 
     def index(self) -> CreateIndex:
         unless = self.if_not_exists()

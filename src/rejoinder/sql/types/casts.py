@@ -9,7 +9,7 @@ from sqlglot import exp
 
 from rejoinder import errors
 from rejoinder.ir.expressions import nodes
-from rejoinder.sql.types import spark_types
+from rejoinder.sql.types import flow_zone, spark_types
 from rejoinder.sql.types.datetime_literals import parse_date, parse_time, parse_timestamp
 from rejoinder.sql.types.literals import constant
 from rejoinder.sql.types.nested_casts import cast_nested, is_nested_cast
@@ -32,7 +32,7 @@ def read_literal(text: str, kind: pa.DataType, node: exp.Expr) -> Term:
     elif kind == spark_types.DATE:
         value = parse_date(text)
     else:
-        value = parse_timestamp(text, zoned=kind == spark_types.TIMESTAMP)
+        value = parse_timestamp(text, zoned=kind == spark_types.TIMESTAMP, zone=flow_zone.flow_zone())
     if value is None:
         raise errors.InvalidSql(
             f"'{text}' is not a {spark_types.spark_name(kind)} that can be read",
@@ -58,9 +58,24 @@ def cast(term: Term, kind: pa.DataType, node: exp.Expr, *, is_try: bool = False)
     _check(source, kind, node, is_try=is_try)
     if source == spark_types.BOOLEAN and spark_types.is_numeric(kind) and kind != spark_types.TINYINT:
         return cast(cast(term, spark_types.TINYINT, node), kind, node, is_try=is_try)
+    if flow_zone.is_local() and spark_types.TIMESTAMP in (source, kind) and not _is_number(source, kind):
+        return _cast_in_zone(term, kind, node, is_try=is_try)
     if isinstance(term.node, nodes.Column) and pa.types.is_timestamp(source) and pa.types.is_timestamp(kind):
         return Term(nodes.Column(term.node.name, kind))  # the zone is only a label
     return Term(nodes.Cast(term.node, kind, is_try=is_try))
+
+
+def _is_number(source: pa.DataType, kind: pa.DataType) -> bool:
+    return spark_types.is_numeric(source) or spark_types.is_numeric(kind)
+
+
+def _cast_in_zone(term: Term, kind: pa.DataType, node: exp.Expr, *, is_try: bool) -> Term:
+    """Cast from or to TIMESTAMP through the local time of the flow's zone."""
+    if term.type == spark_types.TIMESTAMP:
+        return cast(flow_zone.local(term), kind, node, is_try=is_try)
+    if term.type == spark_types.STRING:
+        return flow_zone.read_text(term, is_try=is_try)
+    return flow_zone.instant(cast(term, spark_types.TIMESTAMP_NTZ, node, is_try=is_try))
 
 
 def _holds(kind: pa.DataType, value: int) -> bool:

@@ -6,6 +6,7 @@ import re
 from datetime import date, datetime, time, timedelta
 
 from rejoinder.kernels.duckdb.functions.parts.datetime_text import DATE, DAY, MOMENT, TIME
+from rejoinder.kernels.zones.zone_offsets import UTC, instant_of
 
 
 def parse_date(text: str) -> date | None:
@@ -24,8 +25,10 @@ def parse_date(text: str) -> date | None:
         return None
 
 
-def parse_timestamp(text: str, *, zoned: bool) -> datetime | None:
-    """Read a timestamp literal as UTC, or return None; a zone in the text is ignored unless `zoned`.
+def parse_timestamp(text: str, *, zoned: bool, zone: str = UTC) -> datetime | None:
+    """Read a timestamp literal, or return None; an offset in the text is ignored unless `zoned`.
+
+    The result is in UTC if `zoned`: a text without an offset is then a local time of the zone.
 
     >>> parse_timestamp("2020-01-01 10:00:00+02:00", zoned=True)
     datetime.datetime(2020, 1, 1, 8, 0)
@@ -33,12 +36,15 @@ def parse_timestamp(text: str, *, zoned: bool) -> datetime | None:
     match = re.match(MOMENT, text)
     if match is None:
         day = parse_date(text) if re.match(DAY, text) else None
-        return None if day is None else datetime(day.year, day.month, day.day)
-    fraction, zone = match.group(7), match.group(8)
+        midnight = None if day is None else datetime(day.year, day.month, day.day)
+        return instant_of(midnight, zone) if midnight and zoned else midnight
+    fraction, offset = match.group(7), match.group(8)
     year, month, day_, hour, minute, second = (int(part or 0) for part in match.groups()[:6])
     try:
         moment = datetime(year, month, day_, hour, minute, second, int((fraction or "").ljust(6, "0")[:6]))
-        return moment - _offset(zone) if zoned and zone else moment
+        if zoned:
+            return moment - _offset(offset) if offset else instant_of(moment, zone)
+        return moment
     except (ValueError, OverflowError):
         return None
 

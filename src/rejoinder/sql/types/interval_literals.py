@@ -20,6 +20,7 @@ from rejoinder.sql.parse.clauses import text_of
 from rejoinder.sql.parse.dialect import SparkSql
 from rejoinder.sql.types import spark_types
 from rejoinder.sql.types.casts import coerce
+from rejoinder.sql.types.flow_zone import Part, changed, moved
 from rejoinder.sql.types.terms import Term, call, mismatch, refuse
 
 MONTHS = {"MONTH": 1, "YEAR": 12}
@@ -172,11 +173,28 @@ def shift(term: Term, interval: Interval, node: exp.Expr) -> Term:
     if term.type == spark_types.DATE and not (interval.months or interval.of_days):
         term = coerce(term, spark_types.TIMESTAMP, node)
     if interval.months:
-        return call("add_interval", term.type, term, options=("months", interval.months), can_fail=True)
-    is_date = term.type == spark_types.DATE
-    unit, amount = ("days", interval.micros // MICROS["DAY"]) if is_date else ("microseconds", interval.micros)
-    monotone = MonotoneArgument(0, (Step(amount),))
+        return changed(term, lambda start: _added(start, "months", interval.months))
+    if term.type == spark_types.DATE:
+        return _added(term, "days", interval.micros // MICROS["DAY"])
+    days = part_of(interval.micros, "days")
+    if not days:
+        return _added(term, "microseconds", interval.micros)
+    return moved(term, lambda start, part: _added(start, "microseconds", part_of(interval.micros, part)), (days, days))
+
+
+def _added(term: Term, unit: str, amount: int) -> Term:
+    monotone = None if unit == "months" else MonotoneArgument(0, (Step(amount),))
     return call("add_interval", term.type, term, options=(unit, amount), can_fail=True, monotone=monotone)
+
+
+def part_of(micros: int, part: Part) -> int:
+    """Return the whole days of an interval, the rest, or all of it, in microseconds.
+
+    >>> part_of(-90_000_000_000, "days") // 1_000_000, part_of(-90_000_000_000, "rest") // 1_000_000
+    (-86400, -3600)
+    """
+    rest = abs(micros) % MICROS["DAY"] * (-1 if micros < 0 else 1)
+    return {"all": micros, "days": micros - rest, "rest": rest}[part]
 
 
 def add_days(day: Term, days: Term, node: exp.Expr, *, sign: int = 1) -> Term:

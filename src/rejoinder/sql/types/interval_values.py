@@ -11,6 +11,7 @@ from sqlglot import exp
 
 from rejoinder.sql.types import spark_types
 from rejoinder.sql.types.casts import cast, coerce
+from rejoinder.sql.types.flow_zone import Part, changed, local, moved
 from rejoinder.sql.types.terms import Term, call, mismatch, refuse
 
 _DAY_PARTS = {"DAY": spark_types.INT, "HOUR": spark_types.TINYINT, "MINUTE": spark_types.TINYINT}
@@ -51,13 +52,20 @@ def _moved(sign: str, time: Term, interval: Term, node: exp.Expr) -> Term:
     if time.type == spark_types.DATE and interval.type == spark_types.DAY_TIME:
         time = coerce(time, spark_types.TIMESTAMP, node)
     names = {spark_types.DAY_TIME: "microseconds", spark_types.YEAR_MONTH: "months", spark_types.CALENDAR: "calendar"}
-    options = (names[interval.type], sign)
-    return call("move_by_interval", time.type, time, interval, options=options, nulls="propagated", can_fail=True)
+    name = "move_by_interval"
+
+    def move(start: Term, part: Part) -> Term:
+        options = (names[interval.type], sign) if part == "all" else (names[interval.type], sign, part)
+        return call(name, start.type, start, interval, options=options, nulls="propagated", can_fail=True)
+
+    if interval.type == spark_types.YEAR_MONTH:
+        return changed(time, lambda start: move(start, "all"))
+    return moved(time, move)
 
 
 def difference(left: Term, right: Term, node: exp.Expr) -> Term:
     """The time from one to another, as INTERVAL DAY TO SECOND."""
-    times = [coerce(term, spark_types.TIMESTAMP, node) for term in (left, right)]
+    times = [local(coerce(term, spark_types.TIMESTAMP, node)) for term in (left, right)]
     return call("time_difference", spark_types.DAY_TIME, *times, nulls="propagated", can_fail=True)
 
 

@@ -16,6 +16,7 @@ from rejoinder.errors import InvalidSql, NotCommitted, UnknownName, near_misses
 from rejoinder.kernels.arrow.columns import DIFF, EPOCH, HASH, diffs, numbers, replaced, take, without
 from rejoinder.kernels.arrow.consolidate import consolidate
 from rejoinder.kernels.arrow.sorting import LAST_HASH
+from rejoinder.kernels.zones.zone_offsets import UTC
 from rejoinder.state.timeline import Timeline
 from rejoinder.store.commits.manifest import Manifest
 from rejoinder.store.objects.object_store import ObjectStore
@@ -134,6 +135,11 @@ def milliseconds(time: datetime) -> int:
     """Convert a time to milliseconds since 1970. A time without a zone is in UTC."""
     aware = time if time.tzinfo is not None else time.replace(tzinfo=timezone.utc)
     return round(aware.timestamp() * 1000)
+
+
+def time_zone(manifest: Manifest) -> str:
+    """Return the zone of the flow, in which its TIMESTAMPs are shown."""
+    return str(manifest.catalog.get("time_zone", UTC))
 
 
 def timeline_of(manifest: Manifest) -> Timeline:

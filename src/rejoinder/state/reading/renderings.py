@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime, timezone
+from datetime import datetime
 from typing import Any
 
 import numpy as np
@@ -17,6 +17,8 @@ from rejoinder.formats.text.plain_rows import Row, Rows, plain_rows, python_rows
 from rejoinder.formats.text.row_text import plain, table_text, text
 from rejoinder.kernels.arrow.columns import DIFF, EPOCH, HASH, diffs, numbers, take, without
 from rejoinder.kernels.arrow.consolidate import consolidate
+from rejoinder.kernels.zones.zone_labels import table_in_zone
+from rejoinder.kernels.zones.zone_offsets import UTC, arrow_zone, python_zone
 from rejoinder.sql.statements.stream_columns import System
 from rejoinder.state.reading.changelog_reader import (
     expanded,
@@ -24,6 +26,7 @@ from rejoinder.state.reading.changelog_reader import (
     history_start,
     read_changes,
     read_table,
+    time_zone,
     timeline_of,
 )
 from rejoinder.store.commits.manifest import Manifest
@@ -81,13 +84,15 @@ class Changes:
     schema: pa.Schema
     times: Mapping[int, int]
     start: int | None = None
+    time_zone: str = UTC
+    """The zone of the flow, in which rows are shown."""
 
 
 def changes_of(store: ObjectStore, manifest: Manifest, view: str, schema: pa.Schema) -> Changes:
     """Return all changes of a view in the history."""
     start = history_start(manifest, view)
     table = from_start(read_changes(store, manifest, view, schema, after=-2, until=manifest.epoch), start)
-    return Changes(table, schema, timeline_of(manifest).times(store), start)
+    return Changes(table, schema, timeline_of(manifest).times(store), start, time_zone(manifest))
 
 
 def settled(changes: Changes) -> pa.Table:
@@ -101,7 +106,8 @@ def settled(changes: Changes) -> pa.Table:
 
 def table_rows(store: ObjectStore, manifest: Manifest, view: str, schema: pa.Schema, as_of: int | None) -> Rows:
     """Return TABLE: the rows of the view now, or as of an epoch."""
-    return plain_rows(expanded(read_table(store, manifest, view, schema, as_of=as_of)))
+    rows = expanded(read_table(store, manifest, view, schema, as_of=as_of))
+    return plain_rows(table_in_zone(rows, arrow_zone(time_zone(manifest))))
 
 
 # -- STREAM -----------------------------------------------------------------------------------------------------------
@@ -112,11 +118,11 @@ def net_changes(
 ) -> list[tuple[Row, int]]:
     """Return the net changes of one epoch, retractions first."""
     changes = read_changes(store, manifest, view, schema, after=epoch - 1, until=epoch)
-    return _signed(changes)
+    return _signed(changes, time_zone(manifest))
 
 
-def _signed(changes: pa.Table) -> list[tuple[Row, int]]:
-    rows = python_rows(changes)
+def _signed(changes: pa.Table, zone: str) -> list[tuple[Row, int]]:
+    rows = python_rows(table_in_zone(changes, arrow_zone(zone)))
     result = [({k: plain(v) for k, v in row.items() if k not in (DIFF, EPOCH)}, row.get(DIFF, 1)) for row in rows]
     return sorted(result, key=lambda change: (change[1] > 0, sort_key(change[0])))
 
@@ -177,16 +183,20 @@ def epochs_of(changes: Changes) -> list[tuple[int, datetime | None, list[tuple[R
     for row, epoch in enumerate(changes.table.column(EPOCH).to_pylist()):
         grouped.setdefault(epoch, []).append(row)
     return [
-        (epoch, moment(changes.times.get(epoch)), _signed(changes.table.take(rows)))
+        (
+            epoch,
+            moment(changes.times.get(epoch), changes.time_zone),
+            _signed(changes.table.take(rows), changes.time_zone),
+        )
         for epoch, rows in sorted(grouped.items())
     ]
 
 
-def moment(milliseconds: int | None) -> datetime | None:
-    """Convert a commit time to a datetime in UTC, without zone."""
+def moment(milliseconds: int | None, zone: str = UTC) -> datetime | None:
+    """Convert a commit time to a datetime of a zone, without it."""
     if milliseconds is None:
         return None
-    return datetime.fromtimestamp(milliseconds / 1000, tz=timezone.utc).replace(tzinfo=None)
+    return datetime.fromtimestamp(milliseconds / 1000, tz=python_zone(zone)).replace(tzinfo=None)
 
 
 # -- TVR --------------------------------------------------------------------------------------------------------------
@@ -198,7 +208,7 @@ def snapshots_of(changes: Changes) -> Snapshots:
     The first one is empty, or the content at the epoch at which the history starts.
     """
     first = -1 if changes.start is None else changes.start
-    result: list[Snapshot] = [Snapshot(first, moment(changes.times.get(first)), None, [])]
+    result: list[Snapshot] = [Snapshot(first, moment(changes.times.get(first), changes.time_zone), None, [])]
     rows: dict[tuple[tuple[int, str, Any], ...], tuple[Row, int]] = {}
     for epoch, when, signed in epochs_of(changes):
         for row, diff in signed:

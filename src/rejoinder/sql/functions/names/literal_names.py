@@ -9,7 +9,9 @@ from decimal import Decimal
 import numpy as np
 from sqlglot import exp
 
+from rejoinder.kernels.zones.zone_offsets import local_of
 from rejoinder.sql.types import datetime_literals
+from rejoinder.sql.types.flow_zone import flow_zone
 from rejoinder.sql.types.interval_literals import MICROS, interval_of
 
 _FIELDS = ("YEAR", "MONTH", "DAY", "HOUR", "MINUTE", "SECOND")
@@ -68,8 +70,10 @@ def moment_name(text: str, kind: exp.DType) -> str | None:
     if kind not in (exp.DType.TIMESTAMP, exp.DType.TIMESTAMPTZ, exp.DType.TIMESTAMPLTZ, exp.DType.TIMESTAMPNTZ):
         return None
     is_plain = kind == exp.DType.TIMESTAMPNTZ
-    moment = datetime_literals.parse_timestamp(text, zoned=not is_plain)
-    return None if moment is None else f"TIMESTAMP{'_NTZ' * is_plain} '{_moment_text(moment)}'"
+    moment = datetime_literals.parse_timestamp(text, zoned=not is_plain, zone=flow_zone())
+    if moment is None:
+        return None
+    return f"TIMESTAMP{'_NTZ' * is_plain} '{_moment_text(moment if is_plain else local_of(moment, flow_zone()))}'"
 
 
 def _moment_text(moment: datetime) -> str:

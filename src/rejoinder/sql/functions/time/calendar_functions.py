@@ -8,8 +8,9 @@ from sqlglot import exp
 from rejoinder.sql.functions.scalar_function import NodeCompiler, ScalarFunction, arguments
 from rejoinder.sql.functions.time.time_functions import compile_extract, date_argument, time_argument
 from rejoinder.sql.functions.time.zone_functions import instant, zone_argument
-from rejoinder.sql.types import spark_types
+from rejoinder.sql.types import flow_zone, spark_types
 from rejoinder.sql.types.casts import cast, coerce
+from rejoinder.sql.types.flow_zone import local
 from rejoinder.sql.types.terms import Compiler, Term, call, mismatch, refuse
 
 _DAYS = ("MONDAY", "TUESDAY", "WEDNESDAY", "THURSDAY", "FRIDAY", "SATURDAY", "SUNDAY")
@@ -42,8 +43,15 @@ def compile_months_between(compiler: Compiler, node: exp.Expr) -> Term:
     if not isinstance(is_rounded, bool):
         raise refuse(node, "months_between takes a literal TRUE or FALSE only")
     times = [coerce(time_argument(compiler, part, node), spark_types.TIMESTAMP, node) for part in (first, second)]
-    months = call("months_between", spark_types.DOUBLE, *times, nulls="propagated")
+    clocks = [_since_midnight(time) for time in times] if flow_zone.is_local() else []
+    months = call("months_between", spark_types.DOUBLE, *map(local, times), *clocks, nulls="propagated")
     return call("round", spark_types.DOUBLE, months, options=(8,)) if is_rounded else months
+
+
+def _since_midnight(time: Term) -> Term:
+    """The microseconds since the local day of a time began."""
+    midnight = flow_zone.instant(call("date_trunc", spark_types.TIMESTAMP_NTZ, local(time), options=("day",)))
+    return call("time_difference", spark_types.DAY_TIME, time, midnight, nulls="propagated")
 
 
 def _compile_made(kind: pa.DataType, *, is_try: bool) -> NodeCompiler:
@@ -59,7 +67,9 @@ def _compile_made(kind: pa.DataType, *, is_try: bool) -> NodeCompiler:
         seconds = cast(terms[5], _SECONDS, node)
         name = "try_make_timestamp" if is_try else "make_timestamp"
         made = call(name, kind, *parts, seconds, can_fail=True)
-        return made if len(given) == 6 else instant(made, zone_argument(compiler, given[6], node), kind)
+        if len(given) == 7:
+            return instant(made, zone_argument(compiler, given[6], node), kind)
+        return flow_zone.instant(made) if kind == spark_types.TIMESTAMP and flow_zone.is_local() else made
 
     return compile_made
 

@@ -1,4 +1,4 @@
-"""Dates and times as text by a pattern of Spark. The pattern is a literal; the session's zone is UTC."""
+"""Dates and times as text by a pattern of Spark. The pattern is a literal; TIMESTAMPs are in the zone of the flow."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from rejoinder.sql.functions.scalar_function import NodeCompiler, ScalarFunction
 from rejoinder.sql.functions.time.time_functions import date_argument, time_argument
 from rejoinder.sql.types import spark_types
 from rejoinder.sql.types.casts import cast, coerce
+from rejoinder.sql.types.flow_zone import instant, is_local, local
 from rejoinder.sql.types.terms import Compiler, Term, call, mismatch, only, refuse
 
 
@@ -35,7 +36,7 @@ def compile_date_format(compiler: Compiler, node: exp.Expr) -> Term:
     """Compile DATE_FORMAT with a literal pattern. Letters that depend on weeks, eras or zones are refused."""
     value, format_ = arguments(node, 2)
     pattern = _written(compiler, format_, node)
-    time = time_argument(compiler, value, node)
+    time = local(time_argument(compiler, value, node))
     name, options, can_fail = "date_format", (pattern,), names_year(pattern)
     return call(name, spark_types.STRING, time, options=options, nulls="propagated", can_fail=can_fail)
 
@@ -45,7 +46,7 @@ def compile_from_unixtime(compiler: Compiler, node: exp.Expr) -> Term:
     seconds, *format_ = arguments(node, 1, 2)
     pattern = _written(compiler, format_[0], node) if format_ else "yyyy-MM-dd HH:mm:ss"
     number = coerce(compiler.compile(seconds), spark_types.BIGINT, node)
-    time = call("timestamp_seconds", spark_types.TIMESTAMP, number, can_fail=True)
+    time = local(call("timestamp_seconds", spark_types.TIMESTAMP, number, can_fail=True))
     name, options, can_fail = "date_format", (pattern,), names_year(pattern)
     return call(name, spark_types.STRING, time, options=options, nulls="propagated", can_fail=can_fail)
 
@@ -109,7 +110,9 @@ def _read(compiler: Compiler, value: exp.Expr, format_: exp.Expr, node: exp.Expr
     text = coerce(term, spark_types.STRING, node)
     name = "try_read_time" if is_try else "read_time"
     nulls: Nulls = "possible" if is_try else "propagated"
-    return call(name, spark_types.TIMESTAMP, text, options=(pattern,), nulls=nulls, can_fail=not is_try)
+    kind = spark_types.TIMESTAMP_NTZ if is_local() else spark_types.TIMESTAMP
+    time = call(name, kind, text, options=(pattern,), nulls=nulls, can_fail=not is_try)
+    return instant(time) if is_local() else time
 
 
 FUNCTIONS = (

@@ -11,7 +11,8 @@ from rejoinder.ir.expressions.monotone import floor, shift
 from rejoinder.ir.expressions.scalar_operation import MonotoneArgument
 from rejoinder.sql.functions.scalar_function import ScalarFunction, arguments
 from rejoinder.sql.types import spark_types
-from rejoinder.sql.types.interval_literals import interval_of
+from rejoinder.sql.types.flow_zone import is_local
+from rejoinder.sql.types.interval_literals import MICROS, interval_of
 from rejoinder.sql.types.terms import Compiler, Term, call, mismatch, refuse
 
 _EPOCH = datetime(1970, 1, 1)
@@ -27,6 +28,9 @@ def compile_bucket(compiler: Compiler, node: exp.Expr) -> Term:
         raise mismatch(node, "a bucket must be longer than nothing", "such as INTERVAL '15' MINUTE")
     if not pa.types.is_timestamp(time.type):
         raise mismatch(node, f"a timestamp is needed, not {spark_types.spark_name(time.type)}", "CAST it to TIMESTAMP")
+    if is_local() and time.type == spark_types.TIMESTAMP and (size.months or size.micros >= MICROS["DAY"]):
+        hint = "use date_trunc, or a bucket of a TIMESTAMP_NTZ: CAST(time AS TIMESTAMP_NTZ)"
+        raise refuse(node, "a bucket of days or months is not supported in a time zone", hint)
     origin = compiler.compile(rest[0]) if rest else None
     if origin is not None and (not origin.literal or origin.type != time.type or origin.value is None):
         kind = spark_types.spark_name(time.type).upper()

@@ -1,4 +1,4 @@
-"""Functions on dates and timestamps; the session's zone is UTC."""
+"""Functions on dates and timestamps, in the zone of the flow."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from rejoinder.ir.expressions.scalar_operation import MonotoneArgument
 from rejoinder.sql.functions.scalar_function import ScalarFunction
 from rejoinder.sql.types import spark_types
 from rejoinder.sql.types.casts import cast, coerce
-from rejoinder.sql.types.interval_literals import MICROS, add_days
+from rejoinder.sql.types.flow_zone import Part, changed, instant, is_local, local, moved
+from rejoinder.sql.types.interval_literals import MICROS, add_days, part_of
 from rejoinder.sql.types.interval_values import part_of_interval
 from rejoinder.sql.types.terms import Compiler, Term, call, mismatch, only, refuse
 
@@ -37,6 +38,8 @@ _TRUNCATED_TIME = {
     "MILLISECOND": "millisecond",
     "MICROSECOND": "microsecond",
 }
+_BY_DATE = tuple(_TRUNCATED)
+"""Units in which Spark truncates the date: of two midnights, it takes the first."""
 _MONTHS = {"MONTH": 1, "QUARTER": 3, "YEAR": 12}
 
 
@@ -55,9 +58,9 @@ def time_argument(compiler: Compiler, node: exp.Expr, parent: exp.Expr) -> Term:
 
 
 def clock_argument(compiler: Compiler, node: exp.Expr, parent: exp.Expr) -> Term:
-    """Compile an argument that Spark takes as a TIME, or as a TIMESTAMP of either kind."""
+    """Compile an argument that Spark takes as a TIME, or as a TIMESTAMP of either kind, which is a local time then."""
     term = compiler.compile(node)
-    return term if term.type == spark_types.TIME else time_argument(compiler, node, parent)
+    return term if term.type == spark_types.TIME else local(time_argument(compiler, node, parent))
 
 
 def _as_datetime(term: Term, kind: pa.DataType, parent: exp.Expr) -> Term:
@@ -139,8 +142,17 @@ def compile_date_trunc(compiler: Compiler, node: exp.Expr) -> Term:
     term = coerce(time_argument(compiler, node.this, node), spark_types.TIMESTAMP, node)
     length = MICROS.get("DAY" if unit == "DD" else unit)
     # a week begins on Monday, and months have different lengths
-    monotone = None if length is None or unit == "WEEK" else MonotoneArgument(0, floor(length))
-    return call("date_trunc", spark_types.TIMESTAMP, term, options=(_TRUNCATED_TIME[unit],), monotone=monotone)
+    fixed = None if unit == "WEEK" else length
+    monotone = None if fixed is None else MonotoneArgument(0, floor(fixed))
+
+    def truncated(time: Term) -> Term:
+        return call("date_trunc", time.type, time, options=(_TRUNCATED_TIME[unit],), monotone=monotone)
+
+    if length is not None and length <= MICROS["SECOND"]:
+        return truncated(term)  # offsets have no fractions of a second
+    if unit in _BY_DATE and is_local():
+        return instant(truncated(local(term)))
+    return changed(term, truncated, None if fixed is None else (-fixed, 0))
 
 
 def _refuse_column_as_unit(compiler: Compiler, unit: str, node: exp.Expr) -> None:
@@ -182,12 +194,23 @@ def compile_timestamp_add(compiler: Compiler, node: exp.Expr) -> Term:
     amount = coerce(compiler.compile(node.expression), spark_types.INT, node)
     time = time_argument(compiler, node.this, node)
     if unit in MICROS:
-        is_fixed = amount.value is not None
-        monotone = MonotoneArgument(1, (Step(amount.value * MICROS[unit]),)) if is_fixed else None
-        options = ("microseconds", MICROS[unit])
-        return call("timestampadd", time.type, amount, time, options=options, can_fail=True, monotone=monotone)
+        size, fixed = MICROS[unit], amount.value
+
+        def add(start: Term, part: Part) -> Term:
+            monotone = MonotoneArgument(1, (Step(part_of(fixed * size, part)),)) if fixed is not None else None
+            options = ("microseconds", size) if part == "all" else ("microseconds", size, part)
+            return call("timestampadd", start.type, amount, start, options=options, can_fail=True, monotone=monotone)
+
+        days = 0 if fixed is None else part_of(fixed * size, "days")
+        is_calendar = unit in ("DAY", "WEEK")  # other than `+ INTERVAL 24 HOURS`, so many hours are hours on the clock
+        return moved(time, add, None if fixed is None else (days, days)) if is_calendar else add(time, "all")
     if unit in _MONTHS:
-        return call("timestampadd", time.type, amount, time, options=("months", _MONTHS[unit]), can_fail=True)
+        return changed(
+            time,
+            lambda start: call(
+                "timestampadd", start.type, amount, start, options=("months", _MONTHS[unit]), can_fail=True
+            ),
+        )
     raise refuse(node, f"the unit `{unit}` is not supported", errors.near_misses(unit, [*MICROS, *_MONTHS]))
 
 
@@ -197,7 +220,7 @@ def compile_timestamp_diff(compiler: Compiler, node: exp.Expr) -> Term:
     unit = node.args["unit"].name.upper()
     if unit not in MICROS:
         raise refuse(node, f"TIMESTAMPDIFF in `{unit}` is not supported", "use DAY, or EXTRACT the parts")
-    end, start = (time_argument(compiler, part, node) for part in (node.this, node.expression))
+    end, start = (local(time_argument(compiler, part, node)) for part in (node.this, node.expression))
     return call("timestampdiff", spark_types.BIGINT, start, end, options=(MICROS[unit],), can_fail=True)
 
 

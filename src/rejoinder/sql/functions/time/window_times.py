@@ -15,7 +15,8 @@ from rejoinder.kernels.duckdb.functions.time.windowing_functions import MAX_COUN
 from rejoinder.sql.parse.clauses import text_of
 from rejoinder.sql.types import spark_types
 from rejoinder.sql.types.casts import cast
-from rejoinder.sql.types.interval_literals import interval_of
+from rejoinder.sql.types.flow_zone import is_local
+from rejoinder.sql.types.interval_literals import MICROS, interval_of
 from rejoinder.sql.types.terms import Compiler, Term, call, mismatch
 
 
@@ -58,6 +59,11 @@ def read_offset(argument: exp.Expr | None, node: exp.Expr, kind: pa.DataType, sl
             hint="take the rest: windows begin at all multiples of the distance from the offset",
         )
     return offset
+
+
+def follows_calendar(time: Term, *lengths: int) -> bool:
+    """Whether windows are of whole days on the calendar of the flow's zone, whatever their length in hours."""
+    return is_local() and time.type == spark_types.TIMESTAMP and not any(length % MICROS["DAY"] for length in lengths)
 
 
 def _count(argument: exp.Expr, node: exp.Expr) -> int:

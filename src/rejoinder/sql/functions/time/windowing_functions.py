@@ -8,7 +8,7 @@ starts or ends that the row was repeated for.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 from sqlglot import exp
@@ -18,10 +18,11 @@ from rejoinder.ir.expressions import nodes, operators
 from rejoinder.ir.expressions.monotone import floor, shift
 from rejoinder.ir.expressions.scalar_operation import MonotoneArgument
 from rejoinder.sql.functions.scalar_function import ScalarFunction
-from rejoinder.sql.functions.time.window_times import read_length, read_offset, read_time
+from rejoinder.sql.functions.time.window_times import follows_calendar, read_length, read_offset, read_time
 from rejoinder.sql.functions.time.windows import bounds_of, is_window, pack
 from rejoinder.sql.parse.clauses import text_of
 from rejoinder.sql.types import spark_types
+from rejoinder.sql.types.flow_zone import instant, local, spread
 from rejoinder.sql.types.terms import Compiler, Term, call, mismatch
 
 
@@ -35,19 +36,23 @@ class Hop:
     starts: Term
     size: int
     cumulates: bool = False
+    is_local: bool = False
+    """Whether the list holds local times of the flow's zone."""
 
     def window(self, element: Term) -> Term:
         """The window of an element of the list."""
         if not self.cumulates:
-            return pack(element, Term(operators.shifted(element.node, self.size)), self.size)
+            end = Term(operators.shifted(element.node, self.size))
+            return pack(instant(element), instant(end)) if self.is_local else pack(element, end, self.size)
         last = Term(operators.shifted(element.node, -1))
         monotone = MonotoneArgument(0, floor(self.size))
-        return pack(call("tumble_start", element.type, last, options=(self.size,), monotone=monotone), element)
+        start = call("tumble_start", element.type, last, options=(self.size,), monotone=monotone)
+        return pack(instant(start), instant(element)) if self.is_local else pack(start, element)
 
 
 def compile_tumble(compiler: Compiler, node: exp.Expr) -> Term:
     """Compile TUMBLE(time, size, offset): the one window of that size that a time is in."""
-    return _tumbled(compiler, node, *_arguments(node, "TUMBLE(time, INTERVAL '5' MINUTE)", 2, 3))
+    return _tumbled(compiler, node, *_arguments(node, "TUMBLE(time, INTERVAL '5' MINUTE)", 2, 3), of_calendar=True)
 
 
 def compile_hop(compiler: Compiler, node: exp.Expr) -> Term:
@@ -160,7 +165,13 @@ def _end_of(compiler: Compiler, node: exp.Expr, name: str) -> Term:
 
 
 def _tumbled(
-    compiler: Compiler, node: exp.Expr, argument: exp.Expr, length: exp.Expr, start_at: exp.Expr | None = None
+    compiler: Compiler,
+    node: exp.Expr,
+    argument: exp.Expr,
+    length: exp.Expr,
+    start_at: exp.Expr | None = None,
+    *,
+    of_calendar: bool = False,
 ) -> Term:
     time = read_time(compiler, argument, node)
     size = read_length(length, node, time.type)
@@ -168,9 +179,13 @@ def _tumbled(
     steps = (*floor(size, plus=-offset % size), *shift(-(-offset % size)))
     starts, ends = MonotoneArgument(0, steps), MonotoneArgument(0, (*steps, *shift(size)))
     options = (size, offset) if offset else (size,)
-    start = call("tumble_start", time.type, time, options=options, monotone=starts)
-    end = call("tumble_end", time.type, time, options=options, monotone=ends)
-    return pack(start, end, size)
+    clock = local(time) if of_calendar and follows_calendar(time, size) else time
+    start = call("tumble_start", clock.type, clock, options=options, monotone=starts)
+    end = call("tumble_end", clock.type, clock, options=options, monotone=ends)
+    if clock is time:
+        return pack(start, end, size)
+    longest = size + spread()
+    return pack(instant(start, time, (-longest, 0)), instant(end, time, (1, longest)))
 
 
 def hops_in(node: exp.Expr) -> Iterator[exp.Expr]:
@@ -199,8 +214,16 @@ def read_hop(compiler: Compiler, node: exp.Expr) -> Hop:
         time, slide, size, *start_at = _arguments(node, "HOP(time, INTERVAL '5' MINUTE, INTERVAL '10' MINUTE)", 3, 4)
     term = read_time(compiler, time, node)
     length, step = (read_length(part, node, term.type) for part in (size, slide))
+    is_local = not is_spark and follows_calendar(term, length, step)
+    if cumulates and not is_local and follows_calendar(term, length):
+        raise errors.Unsupported(
+            "windows of days that grow by parts of a day are not supported in a time zone",
+            detail=f"in `{text_of(node)}`: where clocks change, days do not consist of equal parts",
+            hint="use a step of whole days, or a size of hours",
+        )
+    term = local(term) if is_local else term
     if cumulates:
-        return _cumulated(term, length, step, node)
+        return replace(_cumulated(term, length, step, node), is_local=is_local)
     if step > length:
         raise errors.InvalidSql(
             f"the windows of `{text_of(node)}` would leave gaps",
@@ -214,7 +237,7 @@ def read_hop(compiler: Compiler, node: exp.Expr) -> Hop:
     monotone = MonotoneArgument(0, (*floor(step, plus=step - length + plus), *shift(-plus)), more=None)
     options = (length, step, 0 if is_spark else 1, *((offset,) if offset else ()))
     starts = call("hop_starts", spark_types.array_of(term.type), term, options=options, monotone=monotone)
-    return Hop(starts, length)
+    return Hop(starts, length, is_local=is_local)
 
 
 def _cumulated(time: Term, size: int, step: int, node: exp.Expr) -> Hop:

@@ -1,21 +1,23 @@
-"""Time zones: FROM_UTC_TIMESTAMP, TO_UTC_TIMESTAMP, CONVERT_TIMEZONE and AT TIME ZONE."""
+"""Time zones: FROM_UTC_TIMESTAMP, TO_UTC_TIMESTAMP, CONVERT_TIMEZONE, CURRENT_TIMEZONE and AT TIME ZONE."""
 
 from __future__ import annotations
 
 import pyarrow as pa
 from sqlglot import exp
 
-from rejoinder import errors
 from rejoinder.ir.expressions.monotone import shift
 from rejoinder.ir.expressions.scalar_operation import MonotoneArgument
-from rejoinder.kernels.zones.zone_names import FARTHEST, zone_name
+from rejoinder.kernels.zones.zone_names import FARTHEST
+from rejoinder.kernels.zones.zone_offsets import arrow_zone
 from rejoinder.sql.functions.scalar_function import NodeCompiler, ScalarFunction, arguments
 from rejoinder.sql.functions.time.time_functions import time_argument
 from rejoinder.sql.parse.clauses import text_of
 from rejoinder.sql.types import spark_types
 from rejoinder.sql.types.casts import cast, coerce
+from rejoinder.sql.types.flow_zone import flow_zone
 from rejoinder.sql.types.literals import constant
 from rejoinder.sql.types.terms import Compiler, Term, call, mismatch, only
+from rejoinder.sql.types.zone_literals import checked_zone
 
 _WITHIN = MonotoneArgument(0, shift(-FARTHEST * 1_000_000), more=2 * FARTHEST * 1_000_000)
 """A local time is at most 18 hours from UTC, so that a watermark passes through."""
@@ -40,14 +42,7 @@ def zone_argument(compiler: Compiler, node: exp.Expr, parent: exp.Expr) -> Term:
         kind = spark_types.spark_name(term.type)
         raise mismatch(parent, f"the name of a time zone is needed, not {kind}", "such as 'Europe/Berlin' or '+01:00'")
     if term.literal and term.value is not None:
-        name = zone_name(term.value)
-        if name is None:
-            raise errors.InvalidSql(
-                f"'{term.value}' is not the name of a time zone",
-                detail=f"in `{text_of(parent)}`",
-                hint="write a region such as 'Europe/Berlin' (with these capitals), or an offset such as '+01:00'",
-            )
-        return constant(name, spark_types.STRING)
+        return constant(checked_zone(term.value, f"in `{text_of(parent)}`"), spark_types.STRING)
     return call("zone_name", spark_types.STRING, term, can_fail=True)
 
 
@@ -64,13 +59,19 @@ def _compile_utc(name: str) -> NodeCompiler:
 
 
 def compile_convert_timezone(compiler: Compiler, node: exp.Expr) -> Term:
-    """Compile CONVERT_TIMEZONE([source,] target, time); without a source, the time is in UTC."""
+    """Compile CONVERT_TIMEZONE([source,] target, time); without a source, the time is in the zone of the flow."""
     *zones, value = arguments(node, 2, 3)
     kind = spark_types.TIMESTAMP_NTZ
     time = coerce(time_argument(compiler, value, node), kind, node)
-    source, target = [exp.Literal.string("UTC"), *zones][-2:]
+    source, target = [exp.Literal.string(flow_zone()), *zones][-2:]
     at = instant(time, zone_argument(compiler, source, node), kind)
     return local_time(at, zone_argument(compiler, target, node), kind)
+
+
+def compile_current_timezone(compiler: Compiler, node: exp.Expr) -> Term:
+    """Compile CURRENT_TIMEZONE: the zone of the flow."""
+    only(node)
+    return constant(arrow_zone(flow_zone()), spark_types.STRING)
 
 
 def compile_at_time_zone(compiler: Compiler, node: exp.Expr) -> Term:
@@ -89,9 +90,14 @@ FUNCTIONS = (
         operator="AT TIME ZONE", parsed=exp.AtTimeZone, form=compile_at_time_zone,
     ),
     ScalarFunction(
-        "convert_timezone('source', 'target', time)", "A local time of one zone in another; of UTC, without a source.",
+        "convert_timezone('source', 'target', time)",
+        "A local time of one zone in another; of the flow's zone, without a source.",
         "convert_timezone('Europe/Berlin', 'America/New_York', TIMESTAMP_NTZ '2026-07-01 12:00:00') = "
         "TIMESTAMP_NTZ '2026-07-01 06:00:00'", form=compile_convert_timezone,
+    ),
+    ScalarFunction(
+        "current_timezone()", "The time zone of the flow.", "current_timezone() = 'UTC'",
+        parsed=exp.CurrentTimezone, form=compile_current_timezone,
     ),
     ScalarFunction(
         "from_utc_timestamp(time, 'zone')", "The local time of a zone, as a TIMESTAMP.",

@@ -56,6 +56,11 @@ def read_timestamp(text: str, *, zoned: bool) -> str:
     return with_day(f"CASE WHEN {day}.y <> '' THEN TRY_CAST({_dashed(day)} AS TIMESTAMP) ELSE {moment} END")
 
 
+def has_offset(text: str) -> str:
+    """Whether a text that is a timestamp says its offset from UTC."""
+    return f"(regexp_extract({text}, {text_literal(MOMENT)}, 8) <> '')"
+
+
 def _dashed(parts: str) -> str:
     return f"({parts}.y || '-' || {_or(parts, 'm', '1')} || '-' || {_or(parts, 'd', '1')})"
 

@@ -35,13 +35,20 @@ def _next_day(call: Call) -> str:
 _MONTHS = "CAST((year({0}) - year({1})) * 12 + month({0}) - month({1}) AS DOUBLE)"
 _IS_WHOLE = "day({0}) = day({1}) OR (CAST({0} AS DATE) = last_day({0}) AND CAST({1} AS DATE) = last_day({1}))"
 _CLOCKS = "(hour({0}) * 3600 + minute({0}) * 60 + second({0}) - hour({1}) * 3600 - minute({1}) * 60 - second({1}))"
-_REST = f"CAST((day({{0}}) - day({{1}})) * 86400 + {_CLOCKS} AS DOUBLE) / CAST(2678400 AS DOUBLE)"
+
+
+def _months_between(call: Call) -> str:
+    """With two more arguments, the times since midnight: where clocks change, they differ from what a clock shows."""
+    seconds = _CLOCKS if len(call.parts) == 2 else "({2} // 1000000 - {3} // 1000000)"
+    rest = f"CAST((day({{0}}) - day({{1}})) * 86400 + {seconds} AS DOUBLE) / CAST(2678400 AS DOUBLE)"
+    return f"CASE WHEN {_IS_WHOLE} THEN {_MONTHS} ELSE {_MONTHS} + {rest} END"
+
 
 RENDERINGS: dict[str, Rendering] = {
     "dayname": "strftime({0}, '%a')",
     "make_timestamp": _made(failing("the numbers are not a date and a time")),
     "monthname": "strftime({0}, '%b')",
-    "months_between": f"CASE WHEN {_IS_WHOLE} THEN {_MONTHS} ELSE {_MONTHS} + {_REST} END",
+    "months_between": _months_between,
     "next_day": _next_day,
     "try_make_timestamp": _made("NULL"),
 }

@@ -6,6 +6,7 @@ import pyarrow as pa
 
 from rejoinder.ir.expressions.nodes import Call
 from rejoinder.kernels.duckdb.functions.templates import Rendering, bound, failing
+from rejoinder.kernels.duckdb.functions.time.time_functions import part_of_micros
 
 _DAY = 86_400_000_000
 _OVERFLOW = failing("an interval is too large")
@@ -40,15 +41,18 @@ def _calendar(otherwise: str) -> str:
 
 
 def _moved(call: Call) -> str:
-    unit, sign = call.operation.options
+    unit, sign, *part = call.operation.options
     is_date = pa.types.is_date(call.type)
     if unit == "microseconds":
-        return f"({{0}} {sign} to_microseconds({{1}}))"
+        amount = part_of_micros("{1}", str(part[0])) if part else "{1}"
+        return f"({{0}} {sign} to_microseconds({amount}))"
     if unit == "months":
         moved = f"({{0}} {sign} to_months({{1}}))"
         return f"CAST({moved} AS DATE)" if is_date else moved
     months, days, micros = (f"struct_extract({{1}}, '{name}')" for name in ("months", "days", "micros"))
     moved = f"({{0}} {sign} to_months({months}) {sign} to_days({days}))"
+    if part:
+        return moved if part == ["days"] else f"({{0}} {sign} to_microseconds({micros}))"
     if not is_date:
         return f"({moved} {sign} to_microseconds({micros}))"
     wrong = failing("an interval with hours, minutes or seconds cannot be added to a date")

@@ -1,4 +1,4 @@
-"""Functions on dates and timestamps; the session's zone is UTC."""
+"""Functions on dates and timestamps. Local times are computed before: these functions know no zones."""
 
 from __future__ import annotations
 
@@ -34,7 +34,13 @@ _NAMED_PARTS = {
     "minute": "MINUTE",
     "second": "SECOND",
 }
+_DAY = 86_400_000_000
 _ADDED = {"months": "to_months({})", "days": "CAST({} AS INTEGER)", "microseconds": "to_microseconds({})"}
+
+
+def part_of_micros(amount: str, part: str) -> str:
+    """The whole days of an amount of microseconds, or the rest; both have its sign."""
+    return f"{amount} % {_DAY}" if part == "rest" else f"({amount} - {amount} % {_DAY})"
 
 
 def _integer(part: str) -> str:
@@ -55,8 +61,10 @@ def _add_interval(call: Call) -> str:
 
 
 def _timestamp_add(call: Call) -> str:
-    unit, size = call.operation.options
+    unit, size, *part = call.operation.options
     amount = f"CAST({{0}} AS BIGINT) * {size}" if unit == "microseconds" else f"{{0}} * {size}"
+    if part:
+        amount = part_of_micros(f"({amount})", str(part[0]))
     return f"({{1}} + to_{unit}({amount}))"
 
 

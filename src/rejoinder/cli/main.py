@@ -87,6 +87,15 @@ Guard = Annotated[
 ]
 As = Annotated[Format, typer.Option("--format", help="How to write rows.")]
 
+Address = Annotated[
+    str | None, typer.Option(metavar="IP", show_default="127.0.0.1", help="Where the page listens; needs a token.")
+]
+Port = Annotated[int, typer.Option(min=1, max=65535, help="The port of the page.")]
+Token = Annotated[
+    str | None,
+    typer.Option(envvar="REJOINDER_UI_TOKEN", show_default="random", help="The secret that opens the page."),
+]
+
 Expanded = Annotated[
     bool | None,
     typer.Option(
@@ -161,6 +170,8 @@ def run(
         str | None,
         typer.Option(metavar="VIEW", help="Show the rows that every epoch removes from the view or adds to it."),
     ] = None,
+    ui: Annotated[bool, typer.Option("--ui", help="Show the flow in the browser while it runs.")] = False,
+    ui_port: Port = 8470,
     limit: Limit = None,
     format_: As = Format.TABLE,
     guard: Guard = True,
@@ -174,19 +185,22 @@ def run(
     SELECT, SHOW and EXPLAIN in it are answered at the end.
     """
     from rejoinder.cli.commands.run_flow import run_file
+    from rejoinder.cli.commands.show_page import page_shown
     from rejoinder.ir.allowed_functions import allow_functions
 
     allow_functions(functions or [])
     _set_caps(cap or [])
-    run_file(
-        file,
-        state or str(Path("state") / file.stem),
-        interval=interval if follow else None,
-        settings=settings_of(parallelism, history, memory, conf),
-        watched=watch,
-        showing=Showing(format_, limit, guard, expanded),
-        is_debug=bool(context.obj),
-    )
+    place = state or str(Path("state") / file.stem)
+    with page_shown(place, ui_port if ui else None):
+        run_file(
+            file,
+            place,
+            interval=interval if follow else None,
+            settings=settings_of(parallelism, history, memory, conf),
+            watched=watch,
+            showing=Showing(format_, limit, guard, expanded),
+            is_debug=bool(context.obj),
+        )
 
 
 @app.command()
@@ -213,6 +227,29 @@ def sql(
     allow_functions(functions or [])
     _set_caps(cap or [])
     ask(state, statements, Showing(format_, limit, guard, expanded))
+
+
+@app.command()
+def ui(
+    state: State,
+    address: Address = None,
+    port: Port = 8470,
+    token: Token = None,
+    name: Annotated[
+        list[str] | None, typer.Option(metavar="NAME", help="A host name by which browsers call the page; repeatable.")
+    ] = None,
+    functions: Functions = None,
+) -> None:
+    """Show a flow in the browser: its graph, epochs, watermarks, and views at any epoch. Read-only, without Spark.
+
+    It works while the flow runs and when it has stopped. Only this machine can open it, unless you give an address and
+    a token.
+    """
+    from rejoinder.cli.commands.show_page import show_page
+    from rejoinder.ir.allowed_functions import allow_functions
+
+    allow_functions(functions or [])
+    show_page(state, address, port, token, tuple(name or ()))
 
 
 @app.command()

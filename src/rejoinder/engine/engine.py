@@ -16,7 +16,7 @@ from functools import partial
 
 from rejoinder.engine.collector import KEEP_VERSIONS, Collector
 from rejoinder.engine.epoch import attempt
-from rejoinder.engine.epoch_progress import Progress, lag_of, shown_rows
+from rejoinder.engine.epoch_progress import Progress, entry_of, lag_of, shown_rows
 from rejoinder.engine.hydration.redefinition import adopted, reordered
 from rejoinder.engine.hydration.removal import reduced
 from rejoinder.engine.hydration.renaming import renamed
@@ -38,6 +38,7 @@ from rejoinder.plan.physical.dataflow import Dataflow
 from rejoinder.planner import plan
 from rejoinder.runtime.bucket_rounds import EpochWork, Setting
 from rejoinder.runtime.task import MAX_PAIRS, Clock, Report
+from rejoinder.state.epoch_log import Part
 from rejoinder.state.executor import Executor
 from rejoinder.state.flow_state import State
 from rejoinder.state.positions import Positions
@@ -82,6 +83,7 @@ class Engine:
         self.quota = quota
         self.lock = threading.RLock()
         self.progress: deque[Progress] = deque(maxlen=PROGRESS_KEPT)
+        self.unlogged: dict[Part, float] = {}  # seconds of the last epoch that the next commit logs
         self.publisher = Publisher(store)
         self.clock = clock
         self.collector = Collector()
@@ -171,18 +173,27 @@ class Engine:
             if positions is not None:
                 new_positions = positions(totals.signatures) if callable(positions) else positions
                 version = replace(version, positions=new_positions)
+            running = time.perf_counter() - start
+            log = self.version.log.with_parts(self.unlogged).after(entry_of(self, epoch, reading.now, done, running))
+            version = replace(version, log=log)
             self._commit(version, epoch=epoch, reading=reading, accepted=lambda: self._accept(reading, signals, totals))
             reach("after_commit", epoch)
             self.collector.collect(self)
             reach("after_collection", epoch)
+            self.log_part("commit", time.perf_counter() - start - running)
             return self._record_progress(epoch, time.perf_counter() - start, totals, done.written)
 
     def _accept(self, reading: Reading, signals: Signals, totals: Report) -> None:
         """Record that an epoch is committed: advance processing time, and remove the signals that it applied."""
         self.time.accept(reading)
-        self._idle = {}
+        self._idle, self.unlogged = {}, {}
         self.pending_watermarks.remove_applied(signals.explicit)
         self.pending_watermarks.mark_read_up_to(totals.newest)
+
+    def log_part(self, part: Part, seconds: float) -> None:
+        """Add seconds to a part of the last epoch. Only the clock of the machine counts: a simulation has none."""
+        if self.clock is system_clock:
+            self.unlogged[part] = self.unlogged.get(part, 0) + seconds
 
     def mark_idle(self, source: Source, partition: Partition | None, known: Iterable[Partition] = ()) -> None:
         """Mark a partition as idle from the next epoch on; None means all known ones. Raises `MissingInput`.

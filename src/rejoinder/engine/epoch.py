@@ -26,6 +26,8 @@ class Attempt:
     totals: Report
     written: int
     """Bytes of new runs."""
+    emission_seconds: float
+    """The part of the time that emission took (`state.epoch_rounds`)."""
 
 
 def attempt(engine: Engine, version: Version, epoch: int, splits: object, signals: Signals, now: int) -> Attempt:
@@ -40,4 +42,4 @@ def attempt(engine: Engine, version: Version, epoch: int, splits: object, signal
         engine.spool.clear(epoch)
     deliveries = version.deliveries.after(epoch, done.totals.rows_in, done.totals.late, plan.program)
     changed = replace(version, state=done.state, watermarks=done.watermarks, deliveries=deliveries)
-    return Attempt(changed, done.totals, bytes_written(version.state, done.state))
+    return Attempt(changed, done.totals, bytes_written(version.state, done.state), done.emission_seconds)

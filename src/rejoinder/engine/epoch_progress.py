@@ -4,8 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
+from rejoinder.engine.time.processing_time import system_clock
 from rejoinder.runtime.task import Report
+from rejoinder.state.epoch_log import EpochEntry, in_milliseconds, largest
+
+if TYPE_CHECKING:
+    from rejoinder.engine.engine import Engine
+    from rejoinder.engine.epoch import Attempt
 
 
 @dataclass(frozen=True)
@@ -37,3 +44,20 @@ def lag_of(totals: Report, now: int) -> float | None:
     """Return the age in seconds of the newest file that was read; None if none was read."""
     newest = max(totals.newest.values(), default=0)
     return max(0, now - newest) / 1000 if newest else None
+
+
+def entry_of(engine: Engine, epoch: int, now: int, done: Attempt, seconds: float) -> EpochEntry:
+    """Return the entry of the epoch log for an epoch that is going to be committed. It took `seconds` so far."""
+    parts = in_milliseconds({"rounds": seconds - done.emission_seconds, "emission": done.emission_seconds})
+    lag = lag_of(done.totals, engine.clock())
+    return EpochEntry(
+        epoch,
+        now,
+        parts if engine.clock is system_clock else {},
+        largest(done.totals.rows_in),
+        largest(shown_rows(done.totals, engine.dataflow.source_changes)),
+        done.written,
+        sum(part.bytes for parts in done.version.state.arrangements.values() for part in parts),
+        sum(count for counts in done.totals.late.values() for count in counts.values()),
+        None if lag is None else round(lag * 1000),
+    )

@@ -10,6 +10,7 @@ commits first.
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
@@ -58,7 +59,7 @@ class Outbox:
 
     def deliver(self) -> None:
         """Deliver all committed epochs that are not delivered yet. Raises `SinkFailed`; later epochs stay pending."""
-        engine = self.engine
+        engine, start = self.engine, time.perf_counter()
         with engine.lock, deletion_named(engine):  # a driver that took over may have collected files of a delivery
             before = engine.version.delivered
             for sink in engine.version.catalog.sinks:
@@ -70,6 +71,7 @@ class Outbox:
                     raise
             if engine.version.delivered != before:
                 self._record()
+                engine.log_part("sinks", time.perf_counter() - start)
 
     def progress(self, sink: Sink) -> int | None:
         """Return the last epoch that is known to be delivered to a sink; None before its first delivery."""

@@ -18,6 +18,7 @@ from rejoinder.plan.physical.dataflow import Dataflow
 from rejoinder.plan.planning import Plan
 from rejoinder.state.completeness import complete_sources
 from rejoinder.state.deliveries import Deliveries
+from rejoinder.state.epoch_log import EpochLog
 from rejoinder.state.flow_state import State
 from rejoinder.state.manifest_decoding import decoding
 from rejoinder.state.positions import Positions, position_files
@@ -61,6 +62,8 @@ class Version:
     """The progress of each sink, by its identity. It advances between two commits too (`state.sink_progress`)."""
     watermarks: Watermarks = field(default_factory=Watermarks)
     deliveries: Deliveries = field(default_factory=Deliveries)
+    log: EpochLog = field(default_factory=EpochLog)
+    """Durations and counts of the last epochs, for monitoring."""
 
     @classmethod
     def read(cls, store: ObjectStore, manifest: Manifest | None, buckets: int, planned: Planner) -> Version:
@@ -81,6 +84,7 @@ class Version:
                 "delivered": recorded(store, manifest),
                 "watermarks": Watermarks.from_json(extra["watermarks"]),
                 "deliveries": Deliveries.from_json(extra["deliveries"]),
+                "log": EpochLog.from_json(extra.get("log", [])),
             }
         return cls(manifest, catalog, planned(catalog, statistics), **committed)
 
@@ -156,6 +160,7 @@ class Version:
                 "since": since,
                 "watermarks": self.watermarks.to_json(),
                 "deliveries": self.deliveries.to_json(),
+                "log": self.log.to_json(),
             },
         }
 

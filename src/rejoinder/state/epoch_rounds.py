@@ -5,6 +5,7 @@ The engine and the core API both run their epochs by this. They write only files
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
@@ -38,6 +39,8 @@ class Outcome:
     state: State
     watermarks: Watermarks
     totals: Report
+    emission_seconds: float
+    """The time after the rounds: watermarks, and what they made due."""
 
 
 def run_rounds(
@@ -56,6 +59,7 @@ def run_rounds(
     todo = work(plan.dataflow, state, before)
     reports = executor.run(todo, splits)
     reach("after_tasks", todo.epoch)
+    start = time.perf_counter()
     totals = totals_of(reports)
     state = state.with_reports(reports)
     moved = watermarks.advanced(plan.program.sources, totals.observed, signals, times.now, times.started)
@@ -68,7 +72,8 @@ def run_rounds(
         state = state.with_reports(reports)
         for name, rows in totals_of(reports).rows_out.items():
             totals.rows_out[name] = totals.rows_out.get(name, 0) + rows
-    return Outcome(state.expired(gates, plan.dataflow.retentions, after), moved, totals)
+    kept = state.expired(gates, plan.dataflow.retentions, after)
+    return Outcome(kept, moved, totals, time.perf_counter() - start)
 
 
 def totals_of(reports: Mapping[int, Report]) -> Report:

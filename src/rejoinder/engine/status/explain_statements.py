@@ -21,6 +21,7 @@ from rejoinder.ir.user_functions import UserFunction
 from rejoinder.kernels.arrow.ordered import LEAST, as_column
 from rejoinder.plan.operations.side_outputs import readable
 from rejoinder.plan.physical.arrangement import Arrangement
+from rejoinder.plan.planning import Plan
 from rejoinder.planner import plan
 from rejoinder.sql.bind.bind_query import bind
 from rejoinder.sql.parse.text_caps import with_stack
@@ -36,6 +37,12 @@ def explain(engine: Engine, target: str) -> str:
 
 
 def _explain(version: Version, target: str) -> str:
+    planned, name = planned_for(version, target)
+    return describe(planned, name, version.state, version.times)
+
+
+def planned_for(version: Version, target: str) -> tuple[Plan, str]:
+    """Return the plan of a view, or of a query as if it were a view, and the name of the view in that plan."""
     text = target.strip().rstrip(";")
     relation = version.catalog.find(text.strip("`"))
     if isinstance(relation, Source):
@@ -44,15 +51,14 @@ def _explain(version: Version, target: str) -> str:
             detail=f"EXPLAIN {text}",
             hint="EXPLAIN a view or a query; SHOW ARRANGEMENTS shows what is kept of a source",
         )
-    state, times = version.state, version.times
     if relation is not None:
-        return describe(version.plan, relation.name, state, times)
+        return version.plan, relation.name
     if len(text.split()) == 1:
         version.catalog.get(text.strip("`"))  # raises `UnknownName` with near misses: one word is not a query
     query = bind(text, version.catalog)
     view = View("query", text, query.schema)
     catalog = replace(version.catalog, relations=(*version.catalog.relations, view), sinks=())
-    return describe(plan(catalog, version.state.statistics()), "query", state, times)
+    return plan(catalog, version.state.statistics()), "query"
 
 
 def show(engine: Engine, what: str) -> list[dict[str, Any]]:

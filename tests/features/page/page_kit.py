@@ -27,9 +27,11 @@ def shop(folder: Path, epochs: int = 6) -> Driver:
         CREATE STREAM orders (id BIGINT, customer BIGINT, amount BIGINT, note STRING, ts TIMESTAMP,
           WATERMARK ts DELAY OF INTERVAL 10 SECONDS);
         CREATE TABLE customers (id BIGINT, country STRING, PRIMARY KEY (id));
-        CREATE VIEW sales AS SELECT o.id, o.amount, o.note, c.country FROM orders o JOIN customers c ON o.customer = c.id;
+        CREATE VIEW sales AS
+          SELECT o.id, o.amount, o.note, c.country FROM orders o JOIN customers c ON o.customer = c.id;
         CREATE VIEW revenue AS
-          SELECT c.country, SUM(o.amount) AS total FROM orders o JOIN customers c ON o.customer = c.id GROUP BY c.country;
+          SELECT c.country, SUM(o.amount) AS total
+          FROM orders o JOIN customers c ON o.customer = c.id GROUP BY c.country;
         CREATE VIEW per_minute AS SELECT window, COUNT(*) AS n FROM orders GROUP BY WINDOW(ts, '1 minute') EMIT FINAL;
         CREATE VIEW `{HOSTILE_NAME}` AS SELECT id, note FROM orders WHERE amount > 2;
         CREATE SINK files FROM revenue USING parquet OPTIONS (path '{folder / "out"}');

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -68,7 +69,7 @@ def test_the_reader_follows_commits_and_plans_once(tmp_path: Path) -> None:
 def test_a_view_at_every_epoch_of_its_history(tmp_path: Path) -> None:
     driver, reader = shop(tmp_path), reader_of(tmp_path)
     for epoch in range(6):
-        shown = reader.read(lambda engine, epoch=epoch: view_at(engine, "sales", epoch, None))
+        shown = reader.read(partial(view_at, name="sales", epoch=epoch, against=None))
         assert shown.total == 2 * (epoch + 1) and shown.epoch == epoch
     difference = reader.read(lambda engine: view_at(engine, "revenue", 5, 2))
     assert {(c.diff, c.values) for c in difference.changes} == {
@@ -110,9 +111,9 @@ def test_all_panels_are_harmless(tmp_path: Path) -> None:
     reader = reader_of(tmp_path)
     shown = status(reader)
     parts = [page(panels(shown))]
-    parts += [reader.read(lambda engine, key=key: node_panel(engine, shown, key)) for key in shown.graph.nodes]
+    parts += [reader.read(partial(node_panel, status=shown, key=key)) for key in shown.graph.nodes]
     for name in ("sales", HOSTILE_NAME, "per_minute.late"):
-        parts.append(reader.read(lambda engine, name=name: view_panel(view_at(engine, name, None, None), {})))
+        parts.append(view_panel(reader.read(partial(view_at, name=name, epoch=None, against=None)), {}))
     for text in parts:
         assert "<script>" not in text.replace('<script src="/static/page.js" defer></script>', "")
         assert "\u202e" not in text and " style=" not in text and " onclick" not in text
@@ -130,7 +131,7 @@ def test_the_query_box_reads_only(tmp_path: Path) -> None:
     assert "per_minute" in reader.read(lambda engine: query_panel(engine, "SHOW WATERMARKS"))
     for statement in ("DROP VIEW sales", "CREATE VIEW x AS SELECT 1 AS a"):
         with pytest.raises(Unsupported, match="only reads"):
-            reader.read(lambda engine, statement=statement: query_panel(engine, statement))
+            reader.read(partial(query_panel, statement=statement))
     with pytest.raises(InvalidSql, match="2 statements"):
         reader.read(lambda engine: query_panel(engine, "SHOW VIEWS; SHOW SINKS"))
 

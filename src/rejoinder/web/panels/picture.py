@@ -12,7 +12,7 @@ from rejoinder.web.panels.markup import Markup, cut, escaped, tag
 MARGIN = 14
 FITS = 1400
 """A picture up to this width is scaled to its panel; a wider one is scrolled."""
-LABEL, DETAIL = 23, 31
+LABEL, DETAIL = 21, 31
 """The longest label and detail of a node, in characters."""
 
 

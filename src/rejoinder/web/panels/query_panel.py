@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from rejoinder.engine.engine import Engine
-from rejoinder.engine.statements import Explained, Queried, Shown, Streamed, Varied, execute
+from rejoinder.engine.statements import Explained, Followed, Queried, Shown, Streamed, Varied, execute
 from rejoinder.engine.status.explain_statements import planned_for
 from rejoinder.errors import InvalidSql, Unsupported
 from rejoinder.formats.text.row_text import text
@@ -47,6 +47,10 @@ def query_panel(engine: Engine, statement: str) -> Markup:
         case Explained(text=plan):
             drawn = _drawn(engine, parsed.target) if isinstance(parsed, Explain) else None
             return join([drawn, text_panel(redacted_text(plan))])
+        case Followed():
+            raise Unsupported(
+                "a query box answers once", detail=statement, hint="choose a view and `Live` to follow its changes"
+            )
         case Shown(rows=rows):
             columns = list(rows[0]) if rows else []
             listed = [[redacted_text(text(row[name])) for name in columns] for row in rows[:ROWS_SHOWN]]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from rejoinder.engine.engine import Engine
-from rejoinder.engine.statements import Explained, Followed, Queried, Shown, Streamed, Varied, execute
+from rejoinder.engine.statements import Explained, Followed, Queried, Reasoned, Shown, Streamed, Varied, execute
 from rejoinder.engine.status.explain_statements import planned_for
 from rejoinder.errors import InvalidSql, Unsupported
 from rejoinder.formats.text.row_text import text
@@ -16,12 +16,15 @@ from rejoinder.web.panels.picture import picture
 from rejoinder.web.panels.row_panels import rows_panel, text_panel
 from rejoinder.web.view_history import ROWS_SHOWN, plain_values
 
+LONGEST = 100_000
+"""The longest text of an answer, in characters."""
+
 
 def query_panel(engine: Engine, statement: str) -> Markup:
-    """Answer one SELECT, SHOW or EXPLAIN. Raises a `RejoinderError`."""
+    """Answer one SELECT, SHOW, EXPLAIN or WHY. Raises a `RejoinderError`."""
     statements = parse_statements(statement)
     if len(statements) != 1:
-        raise InvalidSql(f"there are {len(statements)} statements", hint="write one SELECT, SHOW or EXPLAIN")
+        raise InvalidSql(f"there are {len(statements)} statements", hint="write one SELECT, SHOW, EXPLAIN or WHY")
     parsed = statements[0]
     if not isinstance(parsed, Question):
         raise Unsupported(
@@ -43,10 +46,12 @@ def query_panel(engine: Engine, statement: str) -> Markup:
                 streamed.note,
             )
         case Varied(snapshots=snapshots):
-            return text_panel(str(type(snapshots)(snapshots[-20:], snapshots.columns))[:100_000])
+            return text_panel(str(type(snapshots)(snapshots[-20:], snapshots.columns))[:LONGEST])
         case Explained(text=plan):
             drawn = _drawn(engine, parsed.target) if isinstance(parsed, Explain) else None
             return join([drawn, text_panel(redacted_text(plan))])
+        case Reasoned(causes=causes):
+            return text_panel(str(causes)[:LONGEST])
         case Followed():
             raise Unsupported(
                 "a query box answers once", detail=statement, hint="choose a view and `Live` to follow its changes"

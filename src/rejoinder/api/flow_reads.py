@@ -15,8 +15,8 @@ from rejoinder.engine.maintenance.state_deletion import deletion_named
 from rejoinder.engine.notices import warn
 from rejoinder.engine.queries.subscription import Subscription
 from rejoinder.engine.queries.view_serving import Serving
-from rejoinder.engine.statements import find_view, view_note
-from rejoinder.engine.status.explain_statements import explain, show
+from rejoinder.engine.statements import explained, find_view, view_note
+from rejoinder.engine.status.explain_statements import show
 from rejoinder.exchange.tasks import view_reader
 from rejoinder.state.reading.changelog_reader import epoch_of, expanded, read_table
 from rejoinder.state.reading.renderings import Snapshots, changes_of, snapshots_of
@@ -79,8 +79,11 @@ class Readings:
             return expanded(read_table(self.engine.store, manifest, name, schema, as_of=epoch))
 
     def explain(self, view: str) -> str:
-        """Return the plan of a view or query: paths, arrangements and which views share them."""
-        return explain(self.engine, view)
+        """Return the plan of a view or query: paths, arrangements and which views share them.
+
+        For definitions such as CREATE OR REPLACE VIEW, return what they would change. They have no effect.
+        """
+        return explained(self.engine, view)
 
     def arrangements(self) -> list[dict[str, Any]]:
         """Return name, relation, key, kind, rows, bytes, runs and users of each arrangement, as stored.

@@ -172,6 +172,7 @@ def run(
     ] = None,
     ui: Annotated[bool, typer.Option("--ui", help="Show the flow in the browser while it runs.")] = False,
     ui_port: Port = 8470,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Replace views that the file defines differently.")] = False,
     limit: Limit = None,
     format_: As = Format.TABLE,
     guard: Guard = True,
@@ -182,6 +183,7 @@ def run(
     """Run a file of statements until all input is processed.
 
     Definitions that the state has already are skipped, so the same file can be run again.
+    If the file gives a view another definition, it shows what changes and asks first.
     SELECT, SHOW and EXPLAIN in it are answered at the end.
     """
     from rejoinder.cli.commands.run_flow import run_file
@@ -200,7 +202,29 @@ def run(
             watched=watch,
             showing=Showing(format_, limit, guard, expanded),
             is_debug=bool(context.obj),
+            is_confirmed=yes,
         )
+
+
+@app.command()
+def plan(
+    file: Annotated[Path, typer.Argument(metavar="FLOW.SQL", help="A file of SQL statements.")],
+    state: Annotated[
+        str | None, typer.Option(show_default="state/ and the file's name", help="The state to compare with.")
+    ] = None,
+    functions: Functions = None,
+    cap: Cap = None,
+) -> None:
+    """Show what running a file would change in a state; without Spark, and without effect.
+
+    Views: unchanged, replaced, new, dropped. Arrangements: kept, built, freed. What is read, and what sinks receive.
+    """
+    from rejoinder.cli.commands.edited_file import show_change
+    from rejoinder.ir.allowed_functions import allow_functions
+
+    allow_functions(functions or [])
+    _set_caps(cap or [])
+    show_change(file, state or str(Path("state") / file.stem))
 
 
 @app.command()

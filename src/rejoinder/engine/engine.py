@@ -297,14 +297,18 @@ class Engine:
         """
         with self.lock, deletion_named(self):
             self.publisher.settle()
-            before = self.version if kept is None else reduced(self.version, kept)
-            before = renamed(before, kept or self.version.catalog, renames)
+            before = self.base(kept, renames)
             sources = {source.name for source in (kept or self.version.catalog).sources}
             version, epoch = adopted(self, before, catalog)
             accepted = partial(self._retain_signals, sources)
             self._commit(version, before=before, epoch=epoch, time_ms=time_ms, accepted=accepted)
             reach("after_definition", self.epoch)
             self.collector.collect(self)
+
+    def base(self, kept: Catalog | None, renames: Mapping[str, str]) -> Version:
+        """Return the version that a definition builds on: with the state of `kept`, under new names (`define`)."""
+        before = self.version if kept is None else reduced(self.version, kept)
+        return renamed(before, kept or self.version.catalog, renames)
 
     def _retain_signals(self, kept: set[str]) -> None:
         """Remove the pending signals of dropped sources, also of those that were created again by the same name."""

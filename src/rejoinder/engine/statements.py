@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -12,7 +13,8 @@ from typing import Any
 import pyarrow as pa
 
 from rejoinder.engine.causes.why import Causes, why
-from rejoinder.engine.definitions.definition_batch import grouped
+from rejoinder.engine.definitions.change_plan import change_plan
+from rejoinder.engine.definitions.definition_batch import grouped, planned
 from rejoinder.engine.engine import Engine
 from rejoinder.engine.maintenance.state_deletion import deletion_named
 from rejoinder.engine.notices import warn
@@ -161,7 +163,7 @@ def execute(engine: Engine, statement: Question) -> Answer:
     with deletion_named(engine):
         match statement:
             case Explain():
-                return Explained(explain(engine, statement.target))
+                return Explained(explained(engine, statement.target))
             case Show():
                 return Shown(statement.what, show(engine, statement.what))
             case Subscribe(view=view, where=where, start=start, as_of=as_of):
@@ -170,6 +172,14 @@ def execute(engine: Engine, statement: Question) -> Answer:
                 return Reasoned(why(engine, view, where, as_of))
             case Select():
                 return _select(engine, statement)
+
+
+def explained(engine: Engine, target: str) -> str:
+    """Return the plan of a view or a query, or what definitions would change. Raises a `PlanningError`."""
+    if not re.match(r"(CREATE|ALTER|DROP)\s", target.lstrip(), re.IGNORECASE):
+        return explain(engine, target)
+    definitions = [statement for statement in parse_statements(target) if not isinstance(statement, Question)]
+    return "\n".join(change_plan(engine, planned(engine, definitions)).lines())
 
 
 def _select(engine: Engine, statement: Select) -> Answer:

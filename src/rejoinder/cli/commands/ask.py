@@ -18,8 +18,7 @@ from rejoinder.engine.definitions.definition_batch import define_all, grouped
 from rejoinder.engine.definitions.definition_statements import Definition
 from rejoinder.engine.engine import Engine
 from rejoinder.engine.queries.subscription import Subscription
-from rejoinder.engine.statements import Answer, execute
-from rejoinder.engine.status.explain_statements import explain
+from rejoinder.engine.statements import Answer, execute, explained
 from rejoinder.engine.unread_sources import unread_sources
 from rejoinder.errors import Corrupt, InvalidSql, RejoinderError
 from rejoinder.formats.text.neutral_text import neutral_lines
@@ -62,7 +61,7 @@ def ask(place: str, text: str | None, showing: Showing) -> None:
 def show_plan(place: str, target: str) -> None:
     """Print the plan of a view or a query."""
     engine = open_state(place)
-    print(neutral_lines(explain(engine, target)))
+    print(neutral_lines(explained(engine, target)))
 
 
 def watch(place: str, view: str, where: str | None, start: int | None, as_of: int | None, showing: Showing) -> None:

@@ -19,7 +19,8 @@ from rich.text import Text
 
 from rejoinder.cli.commands.demo_data import CUSTOMERS, ORDERS, SQL, Shop, name_of
 from rejoinder.cli.commands.follow import interruptible
-from rejoinder.cli.commands.run_flow import check, define_all, read_script, spark_flow
+from rejoinder.cli.commands.run_flow import check, define_all, spark_flow
+from rejoinder.cli.commands.script import read_script
 from rejoinder.cli.spark_options import Settings
 from rejoinder.cli.terminal.answers import Showing, show_answer
 from rejoinder.cli.terminal.change_lines import changes_of, counts, show_changes

@@ -7,15 +7,16 @@ import threading
 import warnings
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rich.text import Text
 
+from rejoinder.cli.commands.edited_file import confirmed
 from rejoinder.cli.commands.first_run import removed_on_failure
 from rejoinder.cli.commands.follow import interruptible
 from rejoinder.cli.commands.open_state import open_state
+from rejoinder.cli.commands.script import Script, read_script
 from rejoinder.cli.commands.writable_state import check_writable
 from rejoinder.cli.spark_options import Settings
 from rejoinder.cli.terminal.answers import Showing, show_answer
@@ -23,70 +24,21 @@ from rejoinder.cli.terminal.change_lines import changes_of, show_epoch
 from rejoinder.cli.terminal.error_places import placed
 from rejoinder.cli.terminal.progress_line import ProgressLine
 from rejoinder.cli.terminal.screen import err, note, size, status
-from rejoinder.engine.definitions.definition_batch import Batch, new_sources
-from rejoinder.engine.definitions.definition_statements import Definition
+from rejoinder.engine.definitions.definition_batch import new_sources
 from rejoinder.engine.engine import HISTORY
 from rejoinder.engine.epoch_progress import Progress
 from rejoinder.engine.statements import find_view
 from rejoinder.engine.status.pending_changes import pending_views
-from rejoinder.errors import InvalidSql, MissingInput, UnknownName, Unsupported
+from rejoinder.errors import UnknownName, Unsupported
 from rejoinder.ir.catalog import Catalog, Source
 from rejoinder.plan.physical.dataflow import SourceScan
 from rejoinder.planner import plan
-from rejoinder.sql.parse.error_positions import Span, spans_of
-from rejoinder.sql.statements.row_questions import Subscribe
-from rejoinder.sql.statements.statement_parser import Question, parse_statements
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from rejoinder.api.flow import Flow
     from rejoinder.exchange.session.jvm_gateway import JvmLog
-
-
-@dataclass(frozen=True)
-class Script:
-    """A file of statements, split into definitions and questions."""
-
-    definitions: list[Definition]
-    questions: list[Question]
-    path: str = ""
-    text: str = ""
-    spans: list[Span] = field(default_factory=list)
-    """Where each definition is in the text."""
-
-
-def read_script(path: Path) -> Script:
-    """Read and parse a file. Raises a `RejoinderError` that names it."""
-    try:
-        text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as failure:
-        near = sorted(str(other) for other in path.parent.glob("*.sql") if other != path)[:5]
-        reason = failure.strerror if isinstance(failure, OSError) else "it is not UTF-8 text"
-        hint = f"there is {', '.join(near)}" if near else "give a file of SQL statements"
-        if isinstance(failure, UnicodeDecodeError):
-            hint = "save it as UTF-8, or give a file of SQL statements"
-        raise MissingInput(f"cannot read `{path}`: {reason}", hint=hint) from failure
-    definitions: list[Definition] = []
-    questions: list[Question] = []
-    spans: list[Span] = []
-    with placed(text, str(path)):
-        statements = parse_statements(text)
-    for statement, span in zip(statements, spans_of(text), strict=True):
-        if isinstance(statement, Subscribe):
-            raise Unsupported(
-                "SUBSCRIBE is not supported in a file",
-                detail=f"SUBSCRIBE {statement.view}",
-                hint=f"run the file with --follow --watch {statement.view}, or `rejoinder watch` its state",
-            )
-        if isinstance(statement, Question):
-            questions.append(statement)
-        else:
-            definitions.append(statement)
-            spans.append(span)
-    if not definitions and not questions:
-        raise InvalidSql(f"`{path}` has no statements", hint="CREATE sources and views in it")
-    return Script(definitions, questions, str(path), text, spans)
 
 
 def check(script: Script, catalog: Catalog, fed: Collection[str] = ()) -> Catalog:
@@ -96,12 +48,7 @@ def check(script: Script, catalog: Catalog, fed: Collection[str] = ()) -> Catalo
     """
     from rejoinder.exchange.streaming.source_frames import check_path
 
-    batch = Batch(catalog, frozenset(fed), is_rerun=True)
-    for statement, span in zip(script.definitions, script.spans, strict=True):
-        with placed(script.text, script.path, span):
-            batch.add(statement)
-    with placed(script.text, script.path):
-        batch.finish()
+    batch = script.applied(catalog, fed)
     for source in new_sources(batch):
         _refuse_explicit_watermark(source)
     with placed(script.text, script.path):
@@ -132,11 +79,16 @@ def run_file(
     watched: str | None,
     showing: Showing,
     is_debug: bool,
+    is_confirmed: bool = False,
 ) -> None:
-    """Run a file until all input is processed, or with an interval until a signal. `watched`: a view to print."""
+    """Run a file until all input is processed, or with an interval until a signal. `watched`: a view to print.
+
+    A file that replaces views asks first, unless `is_confirmed`.
+    """
     script = read_script(path)
     before = open_state(state, may_create=True)
     check_writable(before.store)
+    script = confirmed(script, before, is_confirmed=is_confirmed)
     catalog = check(script, before.version.catalog, before.version.fed)
     if watched is not None and catalog.get(watched) not in catalog.views:
         views = ", ".join(view.name for view in catalog.views)

@@ -262,11 +262,15 @@ def define_all(
         batch = planned(engine, statements, is_rerun=is_rerun)
         before_commit(batch)
         if batch.removed or batch.catalog != engine.version.catalog:
-            recreated = batch.removed & {key_of(definition) for definition in definitions_of(batch.catalog)}
-            kept = without(engine.version.catalog, batch.removed) if recreated else None
-            engine.define(batch.catalog, kept=kept, renames=batch.renames, time_ms=time_ms)
+            engine.define(batch.catalog, kept=kept_definitions(batch), renames=batch.renames, time_ms=time_ms)
             batch.uncollected = engine.collector.notice
     return batch
+
+
+def kept_definitions(batch: Batch) -> Catalog | None:
+    """Return the definitions that keep their state; None means all. A definition that is removed may exist again."""
+    recreated = batch.removed & {key_of(definition) for definition in definitions_of(batch.catalog)}
+    return without(batch.before, batch.removed) if recreated else None
 
 
 def grouped(statements: Sequence[Statement], engine: Engine) -> Iterator[list[Definition] | Question]:

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from rejoinder.cli.commands.run_flow import check, read_script
+from rejoinder.cli.commands.run_flow import check
+from rejoinder.cli.commands.script import read_script
 from rejoinder.cli.spark_options import Settings, memory_size, settings_of
 from rejoinder.errors import DefinitionConflict
 from rejoinder.ir.catalog import Catalog

@@ -141,3 +141,23 @@ class Objects(Grown):
 
     def create(self) -> Any:
         return object()
+
+
+class Ratio:
+    """The sum of `x` for each unit of `w`. Fails without rows, and refuses a negative `w`."""
+
+    def create(self) -> list[float]:
+        return [0.0, 0]
+
+    def add(self, state: list[float], x: float, w: int) -> None:
+        if w < 0:
+            raise ValueError("a negative weight")
+        state[0] += x
+        state[1] += w
+
+    def retract(self, state: list[float], x: float, w: int) -> None:
+        state[0] -= x
+        state[1] -= w
+
+    def finish(self, state: list[float]) -> float:
+        return state[0] / state[1]

@@ -102,3 +102,29 @@ def test_calls_in_other_places_are_refused() -> None:
             driver.sql(f"CREATE VIEW v AS {query}")
     driver.udaf.register("other", declared.WeightedMean, "DOUBLE", arguments="x DOUBLE, w INT")
     assert driver.sql("SELECT other(x, w) AS m FROM VALUES (1D, 1), (4D, 2) AS v(x, w)") == [{"m": 3.0}]
+
+
+@pytest.mark.parametrize("check", [False, True])
+def test_rows_that_do_not_remain_cannot_fail(check: bool) -> None:
+    """Rows that cancel out, and groups without rows, are not in the batch query: no method sees them."""
+    driver = opened("Ratio", check_functions=check)
+    driver.sql(
+        "CREATE VIEW v AS SELECT k, wmean(x, w) AS m, sum(x) AS s FROM t GROUP BY k;"
+        "CREATE VIEW b AS SELECT a.k, wmean(a.x, a.w) AS m FROM t a JOIN t b ON a.k = b.k WHERE a.w > 0 OR b.w > 0 "
+        "GROUP BY a.k;"
+        "CREATE VIEW p AS SELECT k, x, wmean(x, w) OVER (PARTITION BY k) AS m FROM t"
+    )
+    driver.insert("t", row(1, 3.0), row(2, 5.0))
+    driver.step()
+    driver.insert("t", row(1, 1.0, -1), row(3, 1.0, -1))
+    driver.delete("t", row(3, 1.0, -1), row(1, 1.0, -1), row(2, 5.0))
+    driver.step()
+    assert driver.table("v") == [{"k": 1, "m": 3.0, "s": 3.0}]
+    assert driver.table("b") == [{"k": 1, "m": 3.0}]
+    assert driver.table("p") == [{"k": 1, "x": 3.0, "m": 3.0}]
+    driver.delete("t", row(1, 3.0))
+    driver.step()
+    assert driver.table("v") == driver.table("b") == driver.table("p") == []
+    driver.insert("t", row(1, 1.0, -1))
+    with pytest.raises(FunctionFailed, match="it raised ValueError"):
+        driver.step()

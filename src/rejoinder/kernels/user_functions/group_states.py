@@ -17,6 +17,7 @@ import pyarrow as pa
 from rejoinder.errors import BrokenFunction, FunctionFailed
 from rejoinder.ir.user_functions import UserFunction
 from rejoinder.kernels.arrow.columns import Int64
+from rejoinder.kernels.arrow.hashing import Mask
 from rejoinder.kernels.user_functions.answer_checks import current_check
 from rejoinder.kernels.user_functions.function_failures import blocked, failed, raised, row_text
 from rejoinder.kernels.user_functions.function_imports import load
@@ -28,11 +29,17 @@ Row = tuple[Any, ...]
 
 
 def changed_states(
-    function: UserFunction, states: Sequence[str | None], values: pa.Array, multiplicity: Int64, starts: Int64
+    function: UserFunction,
+    states: Sequence[str | None],
+    values: pa.Array,
+    multiplicity: Int64,
+    starts: Int64,
+    has_rows: Mask,
 ) -> tuple[pa.Array, pa.Array]:
     """Apply changed rows, ordered by group, to the states of groups. Returns the new values and states.
 
-    `values` are structs of the arguments, NULL for a row that does not count. Raises `FunctionFailed`,
+    `values` are structs of the arguments, NULL for a row that does not count. A group that does not have rows after
+    the change has no value and no state: no method is called for it, since none could fail in the batch query. Raises `FunctionFailed`,
     `FunctionBlocked` or `BrokenFunction`.
     """
     rows: list[Row | None] = [None if each is None else tuple(each.values()) for each in values.to_pylist()]
@@ -40,8 +47,13 @@ def changed_states(
 
     def change(turn: Turn) -> tuple[pa.Array, pa.Array]:
         methods = _Methods(function, turn)
-        results, texts = [], []
-        for state, start, end in zip(states, starts.tolist(), ends.tolist(), strict=True):
+        results: list[Any] = []
+        texts: list[str | None] = []
+        for state, start, end, is_left in zip(states, starts.tolist(), ends.tolist(), has_rows.tolist(), strict=True):
+            if not is_left:
+                results.append(None)
+                texts.append(None)
+                continue
             counted = [
                 (row, int(multiplicity[at]), at) for at, row in enumerate(rows[start:end], start) if row is not None
             ]
@@ -110,7 +122,7 @@ class _Methods:
         added = [change for change in changes if change[1] > 0]
         if added and hasattr(self.made, "retract"):
             undone = self.applied(self.applied(before, added), [(row, -count, at) for row, count, at in added])
-            if not _agree(self.value(undone, 0, ()), self.value(before, 0, ())):
+            if self._has_value(before) and not _agree(self.value(undone, 0, ()), self.value(before, 0, ())):
                 raise self._broken("`retract` does not undo `add`", "keep exact numbers in the state", added[0][0])
         if len(added) > 1 and hasattr(self.made, "merge"):
             empty = self.text(self.create())
@@ -119,6 +131,14 @@ class _Methods:
             merged = self.text(left if result is None else result)
             if not _agree(self.value(merged, 0, ()), self.value(self.applied(empty, added), 0, ())):
                 raise self._broken("`merge` of two parts is not the state of all rows", "correct it", added[0][0])
+
+    def _has_value(self, text: str) -> bool:
+        """Whether `finish` has a value: that of a group without rows is never asked for elsewhere, and may fail."""
+        try:
+            self.value(text, 0, ())
+        except FunctionFailed:
+            return False
+        return True
 
     @property
     def _retract(self) -> Callable[..., Any]:

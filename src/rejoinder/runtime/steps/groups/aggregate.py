@@ -52,7 +52,7 @@ def aggregate(task: Task, step: Aggregate) -> None:
         elif accumulator.function == "single":
             columns[accumulator.name] = _single(delta, old, accumulator)
         elif accumulator.user is not None:
-            columns |= _user_states(delta, old, accumulator, accumulator.user)
+            columns |= _user_states(delta, old, accumulator, accumulator.user, counts != 0)
         elif accumulator.function not in ORDERED:
             columns |= summed(delta, old, accumulator, step, columns)
     if is_stale.any():
@@ -135,13 +135,12 @@ def _single(delta: GroupChange, old: GroupsBefore, accumulator: Accumulator) -> 
 
 
 def _user_states(
-    delta: GroupChange, old: GroupsBefore, accumulator: Accumulator, function: UserFunction
+    delta: GroupChange, old: GroupsBefore, accumulator: Accumulator, function: UserFunction, has_rows: Mask
 ) -> dict[str, pa.Array]:
-    """Return the values of an aggregate of the user, and the states to keep."""
+    """Return the values of an aggregate of the user, and the states to keep; NULL for groups without rows."""
     (kept,) = accumulator.hidden
-    values, states = changed_states(
-        function, old.column(kept).to_pylist(), delta.column(accumulator.argument), diffs(delta.rows), delta.starts
-    )
+    changes = delta.column(accumulator.argument), diffs(delta.rows), delta.starts
+    values, states = changed_states(function, old.column(kept).to_pylist(), *changes, has_rows)
     return {accumulator.name: values, kept: states}
 
 

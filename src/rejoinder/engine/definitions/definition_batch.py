@@ -40,6 +40,7 @@ from rejoinder.errors import DefinitionConflict, PlanningError
 from rejoinder.ir.catalog import Catalog, Sink, Source, View
 from rejoinder.ir.new_names import renamed_catalog
 from rejoinder.sql.bind.windows.order_and_limit import ignored_order
+from rejoinder.sql.statements.function_statements import CreateFunction
 from rejoinder.sql.statements.statement_parser import (
     AlterView,
     CreateSource,
@@ -105,6 +106,8 @@ class Batch:
                 self._create(statement)
             elif isinstance(statement, CreateView) and statement.or_replace:
                 self._recreate(known, statement)
+            elif isinstance(statement, CreateFunction) and statement.or_replace:
+                self._declare_again(known, statement)
             elif self._is_kept(known, statement, is_new=is_new):
                 return
             elif is_new and self._may_replace(known, statement):
@@ -199,6 +202,17 @@ class Batch:
 
     def _is_created(self, definition: Defined) -> bool:
         return key_of(definition) in {key_of(created) for created in self.created}
+
+    def _declare_again(self, known: Defined, statement: CreateFunction) -> None:
+        """Apply CREATE OR REPLACE FUNCTION: DROP and CREATE in one commit. An equal declaration stays.
+
+        Raises `DefinitionConflict` if a view calls the function: its rows have the answers of the old one.
+        """
+        if not says_same(known, statement):
+            dropped = list(self.dropped)
+            self._drop(Drop("FUNCTION", known.name, False))
+            self.dropped = dropped
+            self._create(statement)
 
     def _restore(self) -> None:
         """Define the dependents of replaced definitions again, as far as they fit now."""

@@ -37,12 +37,14 @@ class Registration:
         vectorized: bool = False,
         timeout: float | None = None,
         version: str = "",
+        replace: bool = False,
     ) -> None:
         """Declare a function in Python by name, and allow it in this process: CREATE FUNCTION.
 
         `function` is a function at the top of a module, or its name, `module:function`; of `udaf` and `udtf`, a class.
         `returns` is a type, or the columns of a table function. With `vectorized`, a call gets and returns arrays of
-        Arrow. A call that takes longer than `timeout` seconds fails the epoch. An equal declaration has no effect.
+        Arrow. A call that takes longer than `timeout` seconds fails the epoch. An equal declaration has no effect;
+        another one of that name is an error, or is replaced with `replace`, unless a view calls the function.
         Raises a `PlanningError`.
         """
         if inspect.iscoroutinefunction(function):
@@ -58,7 +60,7 @@ class Registration:
         options |= {"version": version} if version else {}
         result = pa.struct(list(_schema(returns, name))) if self._kind == "table" else _type(returns, name)
         declared = make_function(name, _schema(arguments, name), result, reference, self._kind, options)
-        statement = CreateFunction(declared)
+        statement = CreateFunction(declared, or_replace=replace)
         if not has_same(self._catalog(), statement):
             self._define(statement)
 

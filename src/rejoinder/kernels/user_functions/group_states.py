@@ -39,8 +39,8 @@ def changed_states(
     """Apply changed rows, ordered by group, to the states of groups. Returns the new values and states.
 
     `values` are structs of the arguments, NULL for a row that does not count. A group that does not have rows after
-    the change has no value and no state: no method is called for it, since none could fail in the batch query. Raises `FunctionFailed`,
-    `FunctionBlocked` or `BrokenFunction`.
+    the change has no value and no state: no method is called for it, since none could fail in the batch query.
+    Raises `FunctionFailed`, `FunctionBlocked` or `BrokenFunction`.
     """
     rows: list[Row | None] = [None if each is None else tuple(each.values()) for each in values.to_pylist()]
     ends = np.append(starts[1:], len(rows))

@@ -26,11 +26,14 @@ _OTHERS = "user functions"
 
 
 def mark_calls(query: exp.Expr, functions: Sequence[UserFunction]) -> None:
-    """Mark the calls of declared functions in a tree that was just parsed."""
+    """Mark the calls of declared functions in a tree that was just parsed, and put named arguments into order."""
     by_name = {function.name.lower(): function for function in functions}
     if by_name:
         for node in query.find_all(exp.Anonymous):
-            node.meta[_MARK if node.name.lower() in by_name else _OTHERS] = by_name.get(node.name.lower(), functions)
+            function = by_name.get(node.name.lower())
+            node.meta[_OTHERS if function is None else _MARK] = functions if function is None else function
+            if function is not None and any(isinstance(argument, exp.Kwarg) for argument in node.expressions):
+                node.set("expressions", _in_order(node, function))
 
 
 def user_function(node: exp.Expr | None, *kinds: FunctionKind) -> UserFunction | None:
@@ -67,6 +70,27 @@ def arguments_of(compiled: Callable[[exp.Expr], Term], node: exp.Expr, function:
         declared_type(compiled(argument), field, node, function)
         for argument, field in zip(given, declared, strict=True)
     ]
+
+
+def _in_order(node: exp.Expr, function: UserFunction) -> list[exp.Expr]:
+    """Return the arguments of a call in the declared order: those without a name first, then `name => value`."""
+    given = list(node.expressions)
+    named = [argument for argument in given if isinstance(argument, exp.Kwarg)]
+    if not named:
+        return given
+    positional = given[: len(given) - len(named)]
+    names = [field.name for field in function.arguments]
+    values = dict(zip(names, positional, strict=False))
+    for argument in named:
+        name = next((known for known in names if known.lower() == argument.this.name.lower()), None)
+        if name is None:
+            hint = errors.near_misses(argument.this.name, names) or f"it is declared as {function.signature}"
+            raise mismatch(node, f"`{function.name}` has no argument `{argument.this.name}`", hint)
+        if name in values or any(isinstance(other, exp.Kwarg) for other in positional):
+            hint = "write arguments without a name first, and each argument once"
+            raise mismatch(node, f"argument `{name}` of `{function.name}` is not clear", hint)
+        values[name] = argument.expression
+    return [values[name] for name in names if name in values]
 
 
 def declared_type(term: Term, field: pa.Field, node: exp.Expr, function: UserFunction) -> Term:

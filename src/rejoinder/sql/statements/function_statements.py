@@ -29,6 +29,8 @@ _OPTIONS = ("timeout", "vectorized", "version")
 class CreateFunction:
     function: UserFunction
     if_not_exists: bool = False
+    or_replace: bool = False
+    """Whether to drop an existing function of that name first."""
 
     @property
     def name(self) -> str:
@@ -39,9 +41,12 @@ class CreateFunction:
 class FunctionReader(StartReader):
     """Reads the declaration of a function."""
 
-    def function(self, *, is_aggregate: bool) -> CreateFunction:
-        """Parse what follows CREATE [AGGREGATE] FUNCTION."""
+    def function(self, *, is_aggregate: bool, or_replace: bool) -> CreateFunction:
+        """Parse what follows CREATE [OR REPLACE] [AGGREGATE] FUNCTION."""
         unless = self.if_not_exists()
+        if or_replace and unless:
+            fact, place = "OR REPLACE and IF NOT EXISTS exclude each other", self.place(self.tokens[0])
+            raise InvalidSql(fact, detail=place, hint="remove one of them")
         name = self.name()
         if self.peek() != "(":
             place = self.place(self.tokens[min(self.at, len(self.tokens) - 1)])
@@ -74,7 +79,7 @@ class FunctionReader(StartReader):
                 f"`{token.text}` is not a string", detail=self.place(token), hint=f"write it as in {_FORM}"
             )
         self.end()
-        return CreateFunction(make_function(name, arguments, result, token.text, kind, options), unless)
+        return CreateFunction(make_function(name, arguments, result, token.text, kind, options), unless, or_replace)
 
     def language(self, name: str) -> None:
         """Parse the language. Raises `Unsupported` unless it is Python."""

@@ -212,11 +212,11 @@ class _Reader(RowQuestionReader):
             )
         if word == "MATERIALIZED":
             word = self.word()
-        if or_replace and word != "VIEW":
+        if or_replace and word not in ("VIEW", "FUNCTION", "AGGREGATE"):
             raise Unsupported(
                 f"CREATE OR REPLACE {word} is not supported",
                 detail=self.place(self.tokens[0]),
-                hint="only views can be replaced; DROP it and CREATE it again",
+                hint="only views and functions can be replaced; DROP it and CREATE it again",
             )
         if word in KINDS:
             return CreateSource(*self.source(KINDS[word]))
@@ -231,7 +231,7 @@ class _Reader(RowQuestionReader):
         if word in ("FUNCTION", "AGGREGATE"):
             if word == "AGGREGATE":
                 self.expect("FUNCTION")
-            return self.function(is_aggregate=word == "AGGREGATE")
+            return self.function(is_aggregate=word == "AGGREGATE", or_replace=or_replace)
         foreign = foreign_create(word, self.place(self.tokens[self.at - 1]))
         if foreign is not None:
             raise foreign

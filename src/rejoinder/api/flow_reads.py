@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from rejoinder.engine.causes.why import Causes, condition_text, why
+from rejoinder.engine.causes.why_not import Reasons, why_not
 from rejoinder.engine.engine import Engine
 from rejoinder.engine.maintenance.state_deletion import deletion_named
 from rejoinder.engine.notices import warn
@@ -53,6 +54,14 @@ class Readings:
         """
         with deletion_named(self.engine):
             return why(self.engine, view, condition_text(where), as_of)
+
+    def why_not(self, view: str, where: str | Mapping[str, Any]) -> Reasons:
+        """Return at which step a row that is expected in a view fails, with values; `str` shows one line per reason.
+
+        `where` fixes columns of the expected row: `column = value` conditions in SQL, or a dict.
+        """
+        with deletion_named(self.engine):
+            return why_not(self.engine, view, condition_text(where))
 
     def subscribe(
         self, view: str, *, where: str | None = None, start: int | None = None, as_of: int | None = None

@@ -13,6 +13,7 @@ from typing import Any
 import pyarrow as pa
 
 from rejoinder.engine.causes.why import Causes, why
+from rejoinder.engine.causes.why_not import Reasons, why_not
 from rejoinder.engine.definitions.change_plan import change_plan
 from rejoinder.engine.definitions.definition_batch import grouped, planned
 from rejoinder.engine.engine import Engine
@@ -33,7 +34,7 @@ from rejoinder.plan.operations.side_outputs import find_side_output, takes_every
 from rejoinder.sql.bind.emit_clause import defers_emission
 from rejoinder.sql.statements.query_text import named_relations, whole_relation
 from rejoinder.sql.statements.result_order import Ordering, split_ordering
-from rejoinder.sql.statements.row_questions import Subscribe, Why
+from rejoinder.sql.statements.row_questions import Subscribe, Why, WhyNot
 from rejoinder.sql.statements.statement_parser import Explain, Question, Select, Show, parse_statements
 from rejoinder.sql.statements.stream_columns import System, refuse_system_items, split_system_items
 from rejoinder.state.reading.changelog_reader import history_note, history_start
@@ -114,9 +115,9 @@ class Followed:
 
 @dataclass(frozen=True)
 class Reasoned:
-    """The answer of WHY."""
+    """The answer of WHY or WHY NOT."""
 
-    causes: Causes
+    causes: Causes | Reasons
 
 
 Answer = Reasoned | Queried | Streamed | Varied | Explained | Shown | Followed
@@ -170,6 +171,8 @@ def execute(engine: Engine, statement: Question) -> Answer:
                 return Followed(Subscription(engine.store, view, where=where, start=start, as_of=as_of))
             case Why(view=view, where=where, as_of=as_of):
                 return Reasoned(why(engine, view, where, as_of))
+            case WhyNot(view=view, where=where):
+                return Reasoned(why_not(engine, view, where))
             case Select():
                 return _select(engine, statement)
 

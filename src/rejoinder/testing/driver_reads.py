@@ -8,6 +8,7 @@ from typing import Any
 
 from rejoinder.connectors.registry import sink_side
 from rejoinder.engine.causes.why import Causes, condition_text, why
+from rejoinder.engine.causes.why_not import Reasons, why_not
 from rejoinder.engine.definitions.definition_statements import find_sink
 from rejoinder.engine.engine import Engine
 from rejoinder.engine.executors.delivery_hosts import LocalHost
@@ -70,6 +71,14 @@ class Readings:
         """
         with deletion_named(self._engine):
             return why(self._engine, view, condition_text(where), as_of)
+
+    def why_not(self, view: str, where: str | Mapping[str, Any]) -> Reasons:
+        """Return at which step a row that is expected in a view fails, with values; `str` shows one line per reason.
+
+        `where` fixes columns of the expected row: `column = value` conditions in SQL, or a dict.
+        """
+        with deletion_named(self._engine):
+            return why_not(self._engine, view, condition_text(where))
 
     @with_values
     def subscribe(

@@ -16,6 +16,7 @@ from rejoinder.cli.terminal.change_lines import show_epoch
 from rejoinder.cli.terminal.result_tables import Row, show_rows
 from rejoinder.cli.terminal.screen import count, note, out
 from rejoinder.engine.causes.why import Causes
+from rejoinder.engine.causes.why_not import Reasons
 from rejoinder.engine.queries.subscription import Subscription
 from rejoinder.engine.statements import Answer, Explained, Followed, Queried, Reasoned, Shown, Streamed, Varied
 from rejoinder.formats.text.neutral_text import escaped_json, guarded
@@ -75,7 +76,7 @@ def show_answer(answer: Answer, showing: Showing) -> None:
             follow(answer.subscription, showing)
 
 
-def _show_causes(causes: Causes, showing: Showing) -> None:
+def _show_causes(causes: Causes | Reasons, showing: Showing) -> None:
     """Print causes as a tree, or as rows in other formats than tables."""
     if showing.format is Format.TABLE:
         out.print(Text(str(causes)))

@@ -53,7 +53,7 @@ def _from_changelog(
     manifest = engine.version.manifest
     assert manifest is not None, "an epoch is committed"
     changes = read_changes(engine.store, manifest, name, relation.schema, after=-2, until=manifest.epoch)
-    changes = _like(changes, rows).select([*rows.column_names, EPOCH, DIFF]).sort_by(EPOCH)
+    changes = like_rows(changes, rows).select([*rows.column_names, EPOCH, DIFF]).sort_by(EPOCH)
     first = max(history_start(manifest, name) or -1, manifest.extra["created"].get(name, -1))
     result: dict[Key, Arrival] = {}
     for change in python_rows(changes):
@@ -82,12 +82,12 @@ def _from_arrangement(engine: Engine, relation: Source | View, rows: pa.Table) -
         for ref in sorted(part.refs, key=lambda each: each.epochs):
             run = read_run(engine.store, ref)
             inserted = run.filter(pa.array(np.asarray(diffs(run)) > 0))
-            for row in python_rows(_like(inserted, rows).select(rows.column_names)):
+            for row in python_rows(like_rows(inserted, rows).select(rows.column_names)):
                 result[row_key(row)] = Arrival(ref.epochs[1], ref.epochs[0] == ref.epochs[1])
     return result
 
 
-def _like(table: pa.Table, rows: pa.Table) -> pa.Table:
+def like_rows(table: pa.Table, rows: pa.Table) -> pa.Table:
     """Return the rows of a table whose value in each column is among those of `rows`: a superset of equal rows."""
     for name in rows.column_names:
         if not pa.types.is_nested(rows.schema.field(name).type):

@@ -50,7 +50,7 @@ _places = itertools.count()
 
 
 @dataclass
-class InputRows:
+class TreeRows:
     """The rows of the relations of a flow at an epoch, each read once."""
 
     engine: Engine

@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 
 from rejoinder.engine.causes.arrivals import UNKNOWN, arrivals, commit_times, row_key
-from rejoinder.engine.causes.tree_rows import InputRows
+from rejoinder.engine.causes.tree_rows import TreeRows
 from rejoinder.engine.causes.witnesses import distinct_rows, result_of, witnesses
 from rejoinder.engine.engine import Engine
 from rejoinder.engine.queries.subscription import condition_on
@@ -94,7 +94,7 @@ def why(engine: Engine, view: str, where: str | None = None, as_of: int | None =
         manifest = engine.version.manifest
         if manifest is None:
             raise NotCommitted("nothing is committed yet", hint="run the flow first")
-        inputs = InputRows(engine, manifest.epoch if as_of is None else as_of)
+        inputs = TreeRows(engine, manifest.epoch if as_of is None else as_of)
         relation = asked_view(inputs, view)
         if as_of is not None:
             check_epoch(manifest, relation.name, as_of)
@@ -103,12 +103,17 @@ def why(engine: Engine, view: str, where: str | None = None, as_of: int | None =
         if rows.num_rows == 0:
             at = "" if as_of is None else f" as of epoch {as_of}"
             return Causes([], f"no row of `{relation.name}` fulfils the condition{at}; WHY NOT says why")
-        found = _Search(inputs)
+        found, unknown = _Search(inputs), []
         for number in range(min(rows.num_rows, ROWS)):
             row = rows.slice(number, 1)
             found.add(relation, row, 0, "")
-            found.descend(relation, row, 1)
-        notes = [f"the first {ROWS} of {rows.num_rows:,} rows"] if rows.num_rows > ROWS else []
+            try:
+                found.descend(relation, row, 1)
+            except Unsupported as refused:
+                if as_of is None or as_of == manifest.epoch:
+                    raise
+                unknown = [f"its causes are not kept: {refused.fact}"]
+        notes = [*unknown, *([f"the first {ROWS} of {rows.num_rows:,} rows"] if rows.num_rows > ROWS else [])]
         notes += [f"the first {LIMIT} causes"] if found.is_full else []
         return Causes(found.causes, "; ".join(notes) or None)
 
@@ -142,7 +147,7 @@ def _literal(value: Any) -> str:
     )
 
 
-def asked_view(inputs: InputRows, name: str) -> View:
+def asked_view(inputs: TreeRows, name: str) -> View:
     """Return a view. Raises `UnknownName` for a source."""
     relation = inputs.relation(name)
     if isinstance(relation, View):
@@ -158,7 +163,7 @@ def asked_view(inputs: InputRows, name: str) -> View:
 class _Search:
     """Collects causes up to the limit."""
 
-    def __init__(self, inputs: InputRows) -> None:
+    def __init__(self, inputs: TreeRows) -> None:
         self.causes: list[Cause] = []
         self.is_full = False
         self._inputs = inputs

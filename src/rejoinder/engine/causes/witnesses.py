@@ -15,7 +15,7 @@ from functools import singledispatch
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from rejoinder.engine.causes.tree_rows import InputRows, scans_of
+from rejoinder.engine.causes.tree_rows import TreeRows, scans_of
 from rejoinder.errors import Unsupported
 from rejoinder.ir.expressions.expression import Expression, column, literal
 from rejoinder.ir.logical import (
@@ -82,7 +82,7 @@ def result_of(query: Query) -> Project:
     return Project(query.root, query.outputs)
 
 
-def witnesses(inputs: InputRows, node: Node, wanted: pa.Table, steps: tuple[str, ...] = ()) -> Iterator[Witnesses]:
+def witnesses(inputs: TreeRows, node: Node, wanted: pa.Table, steps: tuple[str, ...] = ()) -> Iterator[Witnesses]:
     """Yield the rows of all relations that make the wanted rows of a tree."""
     leaves: list[_Leaf] = []
     tree = _exposed(node, leaves, "")
@@ -162,9 +162,14 @@ def causes(node: Node, rows: pa.Table) -> Sequence[Part]:
 @causes.register
 def _(node: Aggregate, rows: pa.Table) -> Sequence[Part]:
     keys = [i for i, _ in node.keys]
-    tree = Project(node.input, (*node.keys, *_others(node.input, keys)))
     texts = ", ".join(e.text for _, e in node.keys if e.text)
-    return [Part(tree, distinct_rows(rows.select(keys)), f"group by {texts}" if texts else "aggregate of all rows")]
+    return [
+        Part(
+            keyed_input(node),
+            distinct_rows(rows.select(keys)),
+            f"group by {texts}" if texts else "aggregate of all rows",
+        )
+    ]
 
 
 @causes.register
@@ -174,14 +179,8 @@ def _(node: Distinct, rows: pa.Table) -> Sequence[Part]:
 
 @causes.register
 def _(node: SetOperation, rows: pa.Table) -> Sequence[Part]:
-    parts = []
-    for number, (tree, selected) in enumerate(zip(node.inputs, node.selected, strict=True)):
-        types = columns_of(tree)
-        outputs = [(i, column(own, types[own])) for (i, _), own in zip(node.columns, selected, strict=True)]
-        branch = Project(tree, (*outputs, *_others(tree, [i for i, _ in outputs])))
-        if number == 0 or not node.operation.startswith("EXCEPT"):
-            parts.append(Part(branch, rows, f"{node.operation}, branch {number + 1}"))
-    return parts
+    branches = branches_of(node)[:1] if node.operation.startswith("EXCEPT") else branches_of(node)
+    return [Part(branch, rows, f"{node.operation}, branch {number}") for number, branch in enumerate(branches, 1)]
 
 
 @causes.register
@@ -218,6 +217,21 @@ def _(node: Session | Current | Latest | Records, rows: pa.Table) -> Sequence[Pa
 @causes.register
 def _(node: Enrich, rows: pa.Table) -> Sequence[Part]:
     return [Part(node.input, distinct_rows(rows.select([*columns_of(node.input)])), "enrich")]
+
+
+def keyed_input(node: Aggregate) -> Project:
+    """Return the input of a group with the keys as columns."""
+    return Project(node.input, (*node.keys, *_others(node.input, [i for i, _ in node.keys])))
+
+
+def branches_of(node: SetOperation) -> list[Project]:
+    """Return the inputs of a set operation, with the columns of its result."""
+    result = []
+    for tree, selected in zip(node.inputs, node.selected, strict=True):
+        types = columns_of(tree)
+        outputs = [(i, column(own, types[own])) for (i, _), own in zip(node.columns, selected, strict=True)]
+        result.append(Project(tree, (*outputs, *_others(tree, [i for i, _ in outputs]))))
+    return result
 
 
 def _others(node: Node, names: Sequence[str]) -> tuple[tuple[str, Expression], ...]:

@@ -2,6 +2,7 @@
 
 SUBSCRIBE [TO] view [{ AS OF | FROM } epoch] [WHERE condition]
 WHY view [AS OF epoch] [WHERE condition]
+WHY NOT view WHERE column = value AND …
 """
 
 from __future__ import annotations
@@ -35,6 +36,14 @@ class Why:
     as_of: int | None = None
 
 
+@dataclass(frozen=True)
+class WhyNot:
+    """WHY NOT: at which step a row with these values fails."""
+
+    view: str
+    where: str | None = None
+
+
 class RowQuestionReader(FunctionReader):
     """Reads statements about rows of a view."""
 
@@ -49,8 +58,11 @@ class RowQuestionReader(FunctionReader):
             start, as_of = (epoch, None) if word == "FROM" else (None, epoch)
         return Subscribe(view, self.where(), start, as_of)
 
-    def why(self) -> Why:
+    def why(self) -> Why | WhyNot:
         """Parse what follows WHY. The epoch may also follow the condition."""
+        if self.peek() == "NOT":
+            self.expect("NOT")
+            return WhyNot(self.relation(), self.where())
         view = self.relation()
         _, as_of = self._trailing_epoch()
         if self.peek() == "AS":

@@ -18,7 +18,7 @@ from rejoinder.sql.parse.text_caps import with_stack
 from rejoinder.sql.parse.tokens import split_statements
 from rejoinder.sql.statements.function_statements import CreateFunction
 from rejoinder.sql.statements.past_versions import PastRelation, refuse_past, split_past
-from rejoinder.sql.statements.row_questions import RowQuestionReader, Subscribe, Why
+from rejoinder.sql.statements.row_questions import RowQuestionReader, Subscribe, Why, WhyNot
 from rejoinder.sql.statements.source_statements import KINDS
 from rejoinder.sql.types.zone_literals import checked_zone
 
@@ -115,7 +115,7 @@ class Select:
     """Relations that are read at past epochs, by their names in `query`."""
 
 
-Question = Explain | Show | Select | Subscribe | Why
+Question = Explain | Show | Select | Subscribe | Why | WhyNot
 Statement = (
     CreateSource
     | CreateView

@@ -327,6 +327,17 @@ def backup(
 
 
 @app.command()
+def check(state: State) -> None:
+    """Check a state: its manifests, and every file that they name against its checksum; without Spark.
+
+    The exit code is 1 if something is damaged or missing. The flow may be running.
+    """
+    from rejoinder.cli.commands.check_state import show_check
+
+    show_check(state)
+
+
+@app.command()
 def vacuum(
     state: State,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only list what would be deleted.")] = False,

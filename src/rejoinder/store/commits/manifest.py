@@ -25,6 +25,8 @@ from rejoinder.host.entropy import token
 from rejoinder.store.objects.object_store import ObjectStore
 
 FORMAT = 2
+OLDEST_FORMAT = 2
+"""The oldest format that this version reads."""
 FOLDER = "manifests"
 _RESTORE = "restore the state from a backup; all manifests belong together, so restore them into an empty folder"
 
@@ -122,6 +124,12 @@ class Manifest:
                 )
             if not intact:
                 raise errors.Corrupt("a manifest fails its checksum", detail=f"`{name}` is damaged", hint=_RESTORE)
+            if 0 < stored_format < OLDEST_FORMAT:
+                raise errors.StateError(
+                    "the state was written by an older version of Rejoinder",
+                    detail=f"`{name}` has format {stored_format}, and this version reads from {OLDEST_FORMAT} on",
+                    hint="run it with the version that wrote it, or start again with another state directory",
+                )
             parts["epochs"] = tuple((int(epoch), int(time), int(version)) for epoch, time, version in parts["epochs"])
             manifest = cls(**parts)
         except (ValueError, TypeError, AttributeError, KeyError) as error:

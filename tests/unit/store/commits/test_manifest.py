@@ -91,7 +91,7 @@ def test_a_newer_format_asks_for_an_upgrade(algorithm: str) -> None:
         Manifest.from_bytes(_sealed(parts, algorithm), "m")
 
 
-@pytest.mark.parametrize("parts", [[], "x", None, {}, {"format": "1"}, {"format": 1}, {"format": 1, "epochs": [[1]]}])
+@pytest.mark.parametrize("parts", [[], "x", None, {}, {"format": "1"}, {"format": 2}, {"format": 2, "epochs": [[1]]}])
 def test_wrong_fields_are_corrupt(parts: object) -> None:
     with pytest.raises(errors.Corrupt, match="`m`"):
         Manifest.from_bytes(_sealed(parts), "m")

@@ -18,16 +18,19 @@ from sqlglot import exp
 
 from rejoinder import errors
 from rejoinder.ir.expressions.expression import Expression
-from rejoinder.kernels.duckdb.evaluate import project
+from rejoinder.kernels.arrow.columns import ERROR, replaced, single_chunk
 from rejoinder.kernels.duckdb.render import duckdb_text
+from rejoinder.kernels.duckdb.row_errors import filter_project_marked
 from rejoinder.sql.functions.expression_compiler import compile_expression, output_name
 from rejoinder.sql.parse.dialect import SparkSql
 from rejoinder.sql.types import spark_types
+from tests.deep import IS_DEEP
 from tests.spark.awkward_values import awkward_table
 from tests.spark.random_values import random_table
 
 FAILED = "FAILED"
 _PER_QUERY = 40
+_NUMBER = "row number"
 
 
 @dataclass(frozen=True)
@@ -61,10 +64,18 @@ def batch_session(spark: SparkSession) -> SparkSession:
     session.conf.set("spark.sql.timeType.enabled", "true")
     # Shared between expressions, a part could fail for all that use it.
     session.conf.set("spark.sql.subexpressionElimination.enabled", "false")
+    compile_less(session)
     logging.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL)
     register(session, "awkward", awkward_table())
     register(session, "random_values", random_table())
     return session
+
+
+def compile_less(session: SparkSession) -> None:
+    """Let Spark interpret expressions in `make test`: to compile each of them takes longer than to evaluate it once."""
+    if not IS_DEEP:
+        session.conf.set("spark.sql.codegen.wholeStage", "false")
+        session.conf.set("spark.sql.codegen.factoryMode", "NO_CODEGEN")
 
 
 def register(session: SparkSession, name: str, table: pa.Table) -> None:
@@ -122,13 +133,15 @@ def our_answer(text: str, table: pa.Table) -> Answer:
 
 
 def _evaluated(expression: Expression, table: pa.Table) -> list[object]:
-    try:
-        return comparable(project(table, [("value", expression)]).column("value"))
-    except errors.EvaluationError:
-        if table.num_rows == 1:
-            return [FAILED]
-    half = table.num_rows // 2
-    return [*_evaluated(expression, table.slice(0, half)), *_evaluated(expression, table.slice(half))]
+    """Evaluate as views do: a row that fails is marked, and comes after the others."""
+    numbered = replaced(table, _NUMBER, pa.array(range(table.num_rows)))
+    result = filter_project_marked(numbered, None, [("value", expression)], keep=[_NUMBER])
+    values = comparable(result.column("value"))
+    if ERROR in result.column_names:
+        failed = result.column(ERROR).is_valid().to_pylist()
+        values = [FAILED if lost else value for value, lost in zip(values, failed, strict=True)]
+    by_number = dict(zip(result.column(_NUMBER).to_pylist(), values, strict=True))
+    return [by_number[number] for number in range(table.num_rows)]
 
 
 def spark_answers(spark: SparkSession, view: str, texts: Sequence[str]) -> dict[str, Answer]:
@@ -154,18 +167,17 @@ def _typed(spark: SparkSession, view: str, texts: Sequence[str]) -> dict[str, An
 
 
 def _evaluated_by_spark(spark: SparkSession, view: str, known: dict[str, Answer]) -> dict[str, Answer]:
-    columns = []
-    for index, text in enumerate(known):
-        columns.append(_attempt(spark, text).alias(f"v{index}"))
-        columns.append(_attempt(spark, f"isnull({text})").alias(f"n{index}"))
+    """Ask for arrays of one value: an array is NULL if the row fails, and contains NULL if the value is NULL."""
+    # In quotes: after the keyword ARRAY Spark reads `>>` as the end of two types.
+    columns = [_attempt(spark, f"`array`({text})").alias(f"v{at}") for at, text in enumerate(known)]
     if not columns:
         return {}
     result = spark.table(view).select(*columns).toArrow()
     answers = {}
     for index, (text, answer) in enumerate(known.items()):
-        values = comparable(result.column(f"v{index}"))
-        failed = result.column(f"n{index}").is_null().to_pylist()
-        rows = tuple(FAILED if lost else value for value, lost in zip(values, failed, strict=True))
+        attempts = single_chunk(result.column(f"v{index}"))
+        values = iter(comparable(attempts.flatten()))
+        rows = tuple(FAILED if failed else next(values) for failed in attempts.is_null().to_pylist())
         answers[text] = replace(answer, values=rows)
     return answers
 
@@ -178,7 +190,7 @@ def _attempt(spark: SparkSession, text: str) -> Column:
     return Column(tools.column(jvm.org.apache.spark.sql.catalyst.expressions.TryEval(tools.expression(wrapped._jc))))
 
 
-def comparable(values: pa.ChunkedArray) -> list[object]:
+def comparable(values: pa.ChunkedArray | pa.Array) -> list[object]:
     """Give values that are equal exactly if the originals are: floats by their text, times by their numbers."""
     kind = values.type
     if pa.types.is_timestamp(kind):

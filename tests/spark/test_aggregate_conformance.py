@@ -17,6 +17,7 @@ from rejoinder import errors
 from rejoinder.sql.bind.bind_query import bind
 from rejoinder.sql.types import spark_types
 from rejoinder.testing import Driver
+from tests.spark.conformance import compile_less
 
 pytestmark = pytest.mark.slow
 
@@ -176,6 +177,7 @@ def batch(spark: SparkSession) -> SparkSession:
     """A session of its own on the shared JVM, with the rows."""
     session = spark.newSession()
     session.conf.set("spark.sql.session.timeZone", "UTC")
+    compile_less(session)
     logging.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL)
     by_column = zip(SCHEMA.types, zip(*ROWS, strict=True), strict=True)
     columns = [pa.array([_typed(kind, value) for value in values], kind) for kind, values in by_column]

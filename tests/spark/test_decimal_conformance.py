@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 
 from rejoinder.sql.types import spark_types
 from tests.deep import DEEP
-from tests.spark.conformance import our_answer, spark_answers
+from tests.spark.conformance import compile_less, our_answer, spark_answers
 
 pytestmark = pytest.mark.slow
 
@@ -70,6 +70,7 @@ def _texts(seed: int) -> list[str]:
 def test_types_and_values_of_decimals_are_spark_s(spark: SparkSession, seed: int) -> None:
     session = spark.newSession()
     session.conf.set("spark.sql.subexpressionElimination.enabled", "false")
+    compile_less(session)
     logging.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL)
     table = _table(seed)
     schema = ", ".join(f"`{field.name}` {spark_types.spark_name(field.type)}" for field in table.schema)

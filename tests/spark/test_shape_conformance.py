@@ -13,6 +13,7 @@ from rejoinder import errors
 from rejoinder.sql.bind.bind_query import bind
 from rejoinder.sql.types import spark_types
 from rejoinder.testing import Driver
+from tests.spark.conformance import compile_less
 
 pytestmark = pytest.mark.slow
 
@@ -118,6 +119,7 @@ def batch(spark: SparkSession) -> SparkSession:
     """A session of its own on the shared JVM, with the rows."""
     session = spark.newSession()
     session.conf.set("spark.sql.session.timeZone", "UTC")
+    compile_less(session)
     zoned = [(*row[:-1], None if row[-1] is None else row[-1].astimezone()) for row in ROWS]
     session.createDataFrame(zoned, schema=COLUMNS.replace(" p:", " p:")).createOrReplaceTempView("r")
     return session

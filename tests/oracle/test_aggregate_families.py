@@ -136,7 +136,7 @@ QUERIES: dict[str, Written] = {
 
 
 @together(QUERIES)
-@budget(2, deep=4)
+@budget(1, deep=4)
 @given(actions=flows(SPECS), parallelism=PARALLELISM)
 def test_the_aggregates_equal_the_query(written: list[Written], actions: tuple[Action, ...], parallelism: int) -> None:
     play_views(SPECS, written, actions, parallelism, TOLERANCE)

@@ -14,6 +14,7 @@ from rejoinder.kernels.arrow.columns import UInt64
 from rejoinder.plan.physical import arrangement
 from rejoinder.runtime.steps import arrange, emit
 from rejoinder.store.runs import spine
+from tests.deep import DEEP
 from tests.oracle.aggregates import SPECS, TOLERANCE, aggregate_queries
 from tests.oracle.budget import budget
 from tests.oracle.generation import PARALLELISM, epochs
@@ -73,7 +74,11 @@ QUERIES: dict[str, Written] = {
 }
 
 
-@pytest.fixture(scope="module", params=["as it is", "weak hash", "small spines"], autouse=True)
+@pytest.fixture(
+    scope="module",
+    params=["as it is", pytest.param("weak hash", marks=DEEP), pytest.param("small spines", marks=DEEP)],
+    autouse=True,
+)
 def _harder(request: pytest.FixtureRequest) -> Iterator[None]:
     strong = hashing.mix
 
@@ -126,7 +131,7 @@ def test_the_view_equals_the_query(written: list[Written], actions: tuple[Action
     play_views(SPECS, written, actions, parallelism)
 
 
-@budget(4, deep=12)
+@budget(2, deep=12)
 @given(scenario=random_flows())
 def test_every_aggregate_equals_the_batch_query_after_every_epoch(scenario: Scenario) -> None:
     play(scenario)

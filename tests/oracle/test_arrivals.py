@@ -120,7 +120,7 @@ class Played:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@budget(3)
+@budget(1, deep=3)
 @given(seed=st.integers(0, 10**9))
 def test_rows_meet_the_other_side_once(kind: str, seed: int) -> None:
     played = Played(kind, random.Random(f"{seed} {kind}"))
@@ -128,7 +128,7 @@ def test_rows_meet_the_other_side_once(kind: str, seed: int) -> None:
         played.epoch()
 
 
-@budget(6)
+@budget(3, deep=6)
 @given(seed=st.integers(0, 10**9))
 def test_the_last_row_of_each_key(seed: int) -> None:
     pick = random.Random(seed)
@@ -159,7 +159,7 @@ def test_the_last_row_of_each_key(seed: int) -> None:
             driver.restart(parallelism=pick.choice([1, 2, 3]))
 
 
-@budget(3)
+@budget(1, deep=3)
 @given(seed=st.integers(0, 10**9))
 def test_changes_add_up_to_the_relation(seed: int) -> None:
     """The rows that came minus those that went are the relation, epoch by epoch, and each row says its epoch."""

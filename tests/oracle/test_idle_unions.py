@@ -65,7 +65,7 @@ def expected(rows: dict[str, list[dict[str, int]]], late: list[dict[str, Any]]) 
     return +times
 
 
-@budget(5, deep=8)
+@budget(3, deep=8)
 @given(happenings)
 def test_final_is_final_and_late_is_noted(steps: list[Happening]) -> None:
     driver = Driver()

@@ -11,7 +11,7 @@ import pytest
 
 from rejoinder.store.runs import spine
 from rejoinder.testing import Driver
-from tests.deep import one_seed
+from tests.deep import DEEP, one_seed
 from tests.oracle.model import bag, frozen
 
 EPOCHS, ROWS = 12, 3_000
@@ -19,7 +19,7 @@ JOIN = "SELECT a.k, a.x, t.v FROM a JOIN t ON a.k = t.id"
 DISTINCT = "SELECT DISTINCT t.v FROM a JOIN t ON a.k = t.id WHERE a.x < 3"
 
 
-@pytest.mark.parametrize("piece_bytes", [spine.PIECE_BYTES, 40_000])
+@pytest.mark.parametrize("piece_bytes", [pytest.param(spine.PIECE_BYTES, marks=DEEP), 40_000])
 def test_a_large_flow_equals_the_batch_query(monkeypatch: pytest.MonkeyPatch, piece_bytes: int) -> None:
     monkeypatch.setattr(spine, "PIECE_BYTES", piece_bytes)
     monkeypatch.setattr(spine, "SMALLEST_LEVEL_ROWS", 1024)

@@ -23,7 +23,7 @@ from rejoinder.watermarks.formula import Formula, Lifted, RetainedMinimum, Water
 from tests.deep import IS_DEEP
 from tests.oracle.budget import budget
 
-EPOCHS, EVER = 12 if IS_DEEP else 8, 100_000
+EPOCHS, EVER = 12 if IS_DEEP else 6, 100_000
 NEAR = "{0}.k = {1}.k AND {1}.t BETWEEN {0}.t AND {0}.t + 6"
 LEFT = f"SELECT a.k, a.t, a.u, b.t AS bt FROM a LEFT JOIN b ON {NEAR.format('a', 'b')}"
 INNER = LEFT.replace("LEFT JOIN", "JOIN")

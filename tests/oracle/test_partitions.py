@@ -66,7 +66,7 @@ class Model:
             self.merged.watermark(each.partition, key, value)
 
 
-@budget(15, deep=40)
+@budget(5, deep=40)
 @given(happenings)
 def test_the_engine_emits_what_the_coalescer_does(steps: list[Happening]) -> None:
     driver, model = Driver(), Model()

@@ -9,7 +9,7 @@ from tests.oracle.generation import scenarios
 from tests.oracle.scenario import Scenario, play
 
 
-@budget(10, deep=30)
+@budget(5, deep=30)
 @given(scenario=scenarios())
 def test_every_view_equals_the_batch_query_after_every_epoch(scenario: Scenario) -> None:
     play(scenario)

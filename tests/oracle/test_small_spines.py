@@ -25,7 +25,7 @@ def _small_spines() -> Iterator[None]:
         yield
 
 
-@budget(6, deep=15)
+@budget(3, deep=15)
 @given(scenario=scenarios(actions=11))
 def test_merging_changes_no_result(scenario: Scenario) -> None:
     play(scenario)

@@ -32,7 +32,7 @@ def _weak_hash() -> Iterator[None]:
         yield
 
 
-@budget(6, deep=15)
+@budget(3, deep=15)
 @given(scenario=scenarios())
 def test_colliding_hashes_change_no_result(scenario: Scenario) -> None:
     play(scenario)

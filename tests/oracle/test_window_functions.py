@@ -263,13 +263,13 @@ def run(
         world.check()
 
 
-@budget(4, deep=8)
+@budget(2, deep=8)
 @given(st.integers(0, 1 << 32))
 def test_values_are_those_of_a_batch(seed: int) -> None:
     run(seed)
 
 
-@budget(4, deep=8)
+@budget(2, deep=8)
 @given(st.integers(0, 1 << 32))
 def test_first_rows_are_those_of_a_batch(seed: int) -> None:
     run(seed, firsts=True)

@@ -1,4 +1,4 @@
-"""Thirty worlds, the same every time; `make test-deep` runs ten thousand new ones."""
+"""Twelve worlds, the same every time; `make test-deep` runs ten thousand new ones."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from tests.simulation.knobs import CALL_FAULTS, WORLD_FAULTS, knobs_of
 from tests.simulation.ledger import Violation
 from tests.simulation.world import World
 
-CHUNK = 10
-WORLDS = range(30)
-REPEATED = 8 if IS_DEEP else 3
+CHUNK = 4
+WORLDS = range(12)
+REPEATED = 8 if IS_DEEP else 1
 
 
 @pytest.mark.slow

@@ -13,7 +13,7 @@ from tests.oracle.trees.tree_flows import TREES, flow
 from tests.oracle.trees.tree_play import played
 from tests.oracle.trees.tree_shrinking import shrunk
 
-FLOWS = 100 // TREES
+FLOWS = 50 // TREES
 SHRINKING = 300.0
 NOT_SUPPORTED = {
     "NTH_VALUE over a frame to the end of the partition is not supported",

@@ -18,10 +18,11 @@ from rejoinder.kernels.arrow.hashing import NULL_HASH
 from rejoinder.kernels.duckdb.text_expression import text_expression
 from rejoinder.plan.physical.arrangement import Arrangement, Key
 from rejoinder.runtime.matching.range_matching import bound, match_nearest, match_range
+from tests import deep
 from tests.unit.runtime.steps.test_lookup import unmixed
 from tests.unit.runtime.versions import KEYS, TIMESTAMP, Version, Versions, epochs
 
-HARD = settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+HARD = settings(max_examples=15 * deep.TIMES, suppress_health_check=[HealthCheck.function_scoped_fixture])
 TIMES = st.none() | st.integers(-1, 6)
 Ask = tuple[Any, int | None, int | None]
 

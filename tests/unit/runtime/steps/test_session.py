@@ -20,6 +20,7 @@ from rejoinder.plan.physical.steps import Arrange, Session
 from rejoinder.runtime.steps.arrange import arrange, insert_runs
 from rejoinder.runtime.steps.time.session import session
 from rejoinder.runtime.task import Task, partition_hashes
+from tests.deep import TIMES
 from tests.unit.runtime.versions import Version, Versions, epochs, minus
 
 GAP = 1
@@ -94,7 +95,7 @@ def check(rows: SessionRows, changes: list[list[Version]], cuts: list[int]) -> N
         before = now
 
 
-HARD = settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
+HARD = settings(max_examples=10 * TIMES, suppress_health_check=[HealthCheck.function_scoped_fixture])
 CUTS = st.lists(st.integers(1, 3), max_size=8)
 
 

@@ -16,6 +16,7 @@ from rejoinder.kernels.arrow.ordered import last_value
 from rejoinder.plan.physical.steps import Validity
 from rejoinder.runtime.steps.time.validity import validity
 from rejoinder.runtime.task import Task
+from tests.deep import TIMES
 from tests.unit.runtime.versions import TIMESTAMP, Version, Versions, epochs, minus, windows
 
 FOREVER = last_value(TIMESTAMP)
@@ -33,7 +34,7 @@ def check(versions: Versions, changes: list[list[Version]], cuts: list[int]) -> 
         before = now
 
 
-HARD = settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+HARD = settings(max_examples=15 * TIMES, suppress_health_check=[HealthCheck.function_scoped_fixture])
 CUTS = st.lists(st.integers(1, 3), max_size=8)
 
 
@@ -54,7 +55,7 @@ def test_partitions_that_collide_do_not_end_each_other(changes: list[list[Versio
 
 @pytest.mark.usefixtures("_small")
 @pytest.mark.parametrize("time", [pa.date32(), pa.int8(), pa.int64(), pa.timestamp("us")], ids=str)
-@settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=5 * TIMES, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(changes=epochs(pa.int64()))
 def test_times_of_every_kind(time: pa.DataType, changes: list[list[Version]]) -> None:
     check(Versions(pa.int64(), time=time), changes, [2])

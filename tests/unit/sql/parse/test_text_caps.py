@@ -74,6 +74,7 @@ def test_deep_but_legal_expressions_work(case: str) -> None:
     assert driver.step()["w"] == [({"r": value}, 1)]
 
 
+@pytest.mark.deep
 @pytest.mark.slow
 def test_five_thousand_sums_work() -> None:
     driver = _driver()

@@ -21,6 +21,7 @@ from rejoinder.store.commits.newest_manifest import latest
 from rejoinder.store.objects.memory_objects import drop_memory
 from rejoinder.store.objects.object_store import ObjectStore, open_store
 from rejoinder.testing import Driver
+from tests.deep import TIMES
 from tests.stores import SpawnPython
 
 
@@ -234,7 +235,7 @@ def test_stopped_at_any_step(memory_store: ObjectStore, monkeypatch: pytest.Monk
         consistent(memory_store, 3)
 
 
-@settings(max_examples=50)
+@settings(max_examples=15 * TIMES)
 @given(
     st.lists(st.tuples(st.sets(st.sampled_from("abcdefgh")), st.booleans()), min_size=1, max_size=20), st.integers(2, 5)
 )

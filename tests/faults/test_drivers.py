@@ -25,7 +25,7 @@ import rejoinder as rj
 from rejoinder.store.commits.newest_manifest import latest
 from rejoinder.store.objects.object_store import open_store
 from rejoinder.testing import Driver
-from tests.deep import IS_DEEP, one_seed
+from tests.deep import DEEP, IS_DEEP, one_seed
 from tests.faults import victim
 
 SCRIPT = Path(victim.__file__)
@@ -148,6 +148,7 @@ def jvms_of(pid: int) -> list[psutil.Process]:
     return [each for each in psutil.Process(pid).children() if "java" in each.name()]
 
 
+@DEEP
 def test_workers_are_killed_at_random_moments(spark: SparkSession, folder: Path, expected: Any) -> None:
     chance = random.Random(one_seed())
     jvm = psutil.Process(spark._jvm.java.lang.ProcessHandle.current().pid())  # type: ignore[union-attr]

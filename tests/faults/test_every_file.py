@@ -22,9 +22,6 @@ from tests.faults.test_damage import copied, shrink
 
 PARTS = 4
 WAYS = (flip, cut, delete)
-TURNS = [
-    pytest.param(turn, part, marks=DEEP if turn or part else ()) for turn in range(len(WAYS)) for part in range(PARTS)
-]
 
 
 class Built(NamedTuple):
@@ -69,10 +66,12 @@ def names_it(error: RejoinderError, path: Path) -> bool:
     return path.name in str(error) or by in str(error)
 
 
+@DEEP
 @pytest.mark.slow
-@pytest.mark.parametrize(("turn", "part"), TURNS)
+@pytest.mark.parametrize("part", range(PARTS))
+@pytest.mark.parametrize("turn", range(len(WAYS)))
 def test_every_file(built: Built, turn: int, part: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Some of the files in one of the ways; in `make test-deep` each file in all of them."""
+    """Some of the files in one of the ways. `test_damage.py` damages each kind of file in `make test`."""
     shrink(monkeypatch)
     newest = Manifest.from_bytes(max((built.folder / "state/manifests").glob("*.json")).read_bytes())
     needed = {built.folder / "state" / name for name in named_files(newest)}

@@ -11,7 +11,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 import rejoinder as rj
-from tests.deep import seeds
+from tests.deep import IS_DEEP, seeds
 from tests.spark.conftest import OpenFlow
 from tests.spark.files import write_rows
 from tests.spark.rows import bag, summed, view
@@ -114,7 +114,7 @@ def test_views_equal_batch_spark_after_every_epoch(
     names = list(VIEWS)
     for name in names[:2]:
         flow.sql(f"CREATE VIEW {name} AS {VIEWS[name]}")
-    for turn in range(6):
+    for turn in range(6 if IS_DEEP else 4):
         shop.epoch()
         flow.run()
         if turn % 2:

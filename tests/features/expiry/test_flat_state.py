@@ -65,7 +65,8 @@ def opened(folder: Path, kind: str, emit: str, parallelism: int = 2, history: in
 
 
 @pytest.mark.parametrize(
-    ("kind", "emit"), [("", ""), pytest.param("LEFT", "EMIT FINAL", marks=DEEP), ("FULL", "EMIT FINAL")]
+    ("kind", "emit"),
+    [pytest.param("", "", marks=DEEP), pytest.param("LEFT", "EMIT FINAL", marks=DEEP), ("FULL", "EMIT FINAL")],
 )
 def test_a_burst_leaves_next_to_nothing(tmp_path: Path, kind: str, emit: str) -> None:
     driver = opened(tmp_path, kind, emit)

@@ -15,6 +15,7 @@ import pyarrow as pa
 import pytest
 
 from rejoinder.formats.text.plain_rows import Rows, plain_rows
+from tests.deep import DEEP
 from tests.golden.streaming_systems.book import FOLDER, Case, bag, cases, definition, epochs, groups, moment
 
 if TYPE_CHECKING:
@@ -79,7 +80,9 @@ def timed(table: pa.Table, times: list[datetime]) -> Rows:
     return Rows(({name: row[name] for name in columns} for row in rows), columns)
 
 
-@pytest.mark.parametrize("inputs", CHOSEN)
+@pytest.mark.parametrize(
+    "inputs", [pytest.param(inputs, marks=DEEP if inputs == "Left and Right" else ()) for inputs in CHOSEN]
+)
 def test_cases_on_spark(inputs: str, spark: SparkSession, tmp_path: Path) -> None:
     import rejoinder as rj
 

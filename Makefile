@@ -59,8 +59,9 @@ test: need-java $(INSTALLED) ## Run the checks and the tests: about 25 minutes o
 test-local: $(INSTALLED) ## Run the tests that need no Spark
 	$(BIN)/pytest -n 2 -m "not spark" tests/unit tests/features tests/oracle tests/golden tests/simulation
 
+# They often wait for other processes and for Spark; a third process has work for the cores meanwhile.
 test-spark: need-java $(INSTALLED) ## Run the tests on Spark, and those that kill processes
-	$(BIN)/pytest -n 2 -m spark $(GROUPED) tests/spark tests/faults tests/golden
+	$(BIN)/pytest -n 3 -m spark $(GROUPED) tests/spark tests/faults tests/golden
 
 test-deep: need-java $(INSTALLED) ## Run what is random or long: a new SEED, SEEDS (10,000) simulated worlds
 	$(BIN)/python -m tests --worlds $(SEEDS) $(if $(SEED),--seed $(SEED))

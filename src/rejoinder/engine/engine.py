@@ -16,7 +16,7 @@ from functools import partial
 
 from rejoinder.engine.collector import KEEP_VERSIONS, Collector
 from rejoinder.engine.epoch import attempt
-from rejoinder.engine.epoch_progress import Progress, entry_of, lag_of, shown_rows
+from rejoinder.engine.epoch_progress import Progress, entry_of, lag_of, log_progress, shown_rows
 from rejoinder.engine.hydration.redefinition import adopted, reordered
 from rejoinder.engine.hydration.removal import reduced
 from rejoinder.engine.hydration.renaming import renamed
@@ -276,7 +276,7 @@ class Engine:
         rows_out, lag = shown_rows(totals, self.dataflow.source_changes), lag_of(totals, self.clock())
         progress = Progress(epoch, seconds, totals.rows_in, rows_out, written, size, lag, totals.late, notices)
         self.progress.append(progress)
-        return progress
+        return log_progress(progress)
 
     # -- definitions ------------------------------------------------------------------------------------------------
 

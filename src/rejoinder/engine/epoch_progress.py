@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Collection
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING
 
 from rejoinder.engine.time.processing_time import system_clock
@@ -13,6 +14,8 @@ from rejoinder.state.epoch_log import EpochEntry, in_milliseconds, largest
 if TYPE_CHECKING:
     from rejoinder.engine.engine import Engine
     from rejoinder.engine.epoch import Attempt
+
+LOG = logging.getLogger("rejoinder.epoch")
 
 
 @dataclass(frozen=True)
@@ -33,6 +36,23 @@ class Progress:
     lag_seconds: float | None = None
     late: dict[str, dict[str, int]] = field(default_factory=dict)
     notices: tuple[str, ...] = ()
+
+
+def log_progress(progress: Progress) -> Progress:
+    """Log one line for an epoch. The record has the same data as a dict (`progress`), for logs in JSON."""
+    LOG.info(
+        "epoch %d: %d rows in, %d changes, %.3f s, %d bytes written, state %d bytes, lag %s, %d late",
+        progress.epoch,
+        sum(progress.rows_in.values()),
+        sum(progress.rows_out.values()),
+        progress.seconds,
+        progress.bytes_written,
+        progress.state_bytes,
+        "-" if progress.lag_seconds is None else f"{progress.lag_seconds:.3f} s",
+        sum(count for counts in progress.late.values() for count in counts.values()),
+        extra={"progress": asdict(progress)} if LOG.isEnabledFor(logging.INFO) else None,
+    )
+    return progress
 
 
 def shown_rows(totals: Report, hidden: Collection[str]) -> dict[str, int]:

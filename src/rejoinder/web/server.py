@@ -140,14 +140,14 @@ class Site:
 
 
 @contextlib.contextmanager
-def serving(store: ObjectStore, access: Access) -> Iterator[None]:
+def serving(store: ObjectStore, access: Access) -> Iterator[Site]:
     """Serve the page in the background until the block ends. Raises `Unsupported` if the port is taken."""
     site, listening = Site(store), bound_socket(access)
     server = _server(site, access)
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]}, name="rejoinder-ui", daemon=True)
     thread.start()
     try:
-        yield
+        yield site
     finally:
         site.is_stopping = server.should_exit = True
         thread.join(timeout=10)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from functools import partial
 from pathlib import Path
 
@@ -19,7 +20,7 @@ from rejoinder.web.panels.row_panels import view_panel
 from rejoinder.web.panels.status_panels import panels
 from rejoinder.web.state_reader import StateReader
 from rejoinder.web.view_history import view_at
-from tests.features.page.page_kit import HOSTILE_NAME, RTL, shop, step
+from tests.features.page.page_kit import HOSTILE, HOSTILE_NAME, RTL, shop, step
 
 
 def reader_of(folder: Path) -> StateReader:
@@ -152,3 +153,13 @@ def test_metrics_are_read_by_prometheus(tmp_path: Path) -> None:
     assert set(value["rejoinder_epoch_duration_seconds"]) >= {("rounds",), ("emission",), ("commit",)}
     assert value["rejoinder_sink_epochs_behind"] == {("files",): 0.0}
     assert ("orders", "ts", "0") in value["rejoinder_watermark_delay_seconds"]
+
+
+def test_one_log_line_per_epoch(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level("INFO", logger="rejoinder.epoch"):
+        shop(tmp_path, 2)
+    lines = [record.getMessage() for record in caplog.records if record.name == "rejoinder.epoch"]
+    assert [line.split(":")[0] for line in lines] == ["epoch 0", "epoch 1"]
+    progress = [record.__dict__["progress"] for record in caplog.records if record.name == "rejoinder.epoch"]
+    assert progress[1]["rows_in"] == {"orders": 2} and json.loads(json.dumps(progress[1]))["epoch"] == 1
+    assert HOSTILE not in caplog.text, "values of rows are not logged"

@@ -19,7 +19,8 @@ def show_page(place: str, address: str | None, port: int, token: str | None, nam
     store = open_store(place)
     access = access_of(address, port, token, names)
     refuse_missing(place, store)
-    with serving(store, access):
+    with serving(store, access) as site:
+        site.status()  # plans a large flow before somebody waits for the first page
         out.print(access.url, soft_wrap=True, highlight=False, markup=False)
         note("Ctrl-C stops the page; the flow is not affected")
         try:

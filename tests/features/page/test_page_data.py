@@ -132,6 +132,8 @@ def test_the_query_box_reads_only(tmp_path: Path) -> None:
     assert "per_minute" in reader.read(lambda engine: query_panel(engine, "SHOW WATERMARKS"))
     caused = reader.read(partial(query_panel, statement="WHY revenue WHERE country = 'UK'"))
     assert "orders" in caused and "customers" in caused
+    missing = reader.read(partial(query_panel, statement="WHY NOT revenue WHERE country = 'FR'"))
+    assert "customers" in missing and "FR" in missing
     for statement in ("DROP VIEW sales", "CREATE VIEW x AS SELECT 1 AS a"):
         with pytest.raises(Unsupported, match="only reads"):
             reader.read(partial(query_panel, statement=statement))

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from rejoinder.web.panels.markup import Markup, join, tag
 
-EXAMPLE = "SELECT …, EXPLAIN SELECT …, WHY view WHERE …, SHOW VIEWS"
+EXAMPLE = "SELECT …, EXPLAIN SELECT …, WHY view WHERE …, WHY NOT view WHERE …, SHOW VIEWS"
 
 
 def page(panels: Mapping[str, Markup]) -> Markup:

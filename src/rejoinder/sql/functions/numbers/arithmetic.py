@@ -192,7 +192,7 @@ def _own_decimal(term: Term, node: exp.Expr) -> pa.DataType:
             "a number with a suffix beside a DECIMAL is not supported",
             "write it without the suffix, or CAST(… AS …)",
         )
-    if term.literal and spark_types.is_integer(term.type):
+    if term.literal and term.value is not None and spark_types.is_integer(term.type):
         return pa.decimal128(len(str(abs(term.value))), 0)
     return spark_types.decimal_for(term.type)
 

@@ -188,9 +188,7 @@ def _server(site: Site, access: Access) -> uvicorn.Server:
         lifespan="off",
         proxy_headers=False,
     )
-    server = uvicorn.Server(config)
-    server.install_signal_handlers = lambda: None  # type: ignore[attr-defined]
-    return server
+    return uvicorn.Server(config)
 
 
 def _threaded(answer: Callable[[Request], Response]) -> Callable[[Request], object]:

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 Reader = Callable[[Any, str, Source, int], Iterator[tuple[bool, pa.Table]]]
+SchemaReader = Callable[[Any, str, Source], pa.Schema]
 """Reads an open file: (file, path, source, rows per chunk) → (True, rows) or (False, rejected records)."""
 
 
@@ -57,6 +58,8 @@ class SourceSide:
     """Its input in messages, as in "a topic is not read again"."""
     reader: Reader | None = None
     """Reads a file of it; None if its rows are not in files."""
+    schema_reader: SchemaReader | None = None
+    """Reads the schema of a file whose columns can be read apart; None if a reader needs all of them."""
     rereading = Rereading.NEVER
     keeps_changes = False
     """Whether the flow keeps its changes, since its rows exist nowhere else."""

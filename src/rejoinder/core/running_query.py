@@ -102,7 +102,7 @@ class RunningQuery:
         schema = self._plan.program.sources[source].schema
         tables = [schema.empty_table()]
         for arrangement in self._plan.dataflow.arrangements:
-            if source_of(arrangement.relation) == source:
+            if source_of(arrangement.relation) == source and not arrangement.is_lean:
                 parts = self._state.arrangements[arrangement.id]
                 tables += [read_run(self._store, ref).select(schema.names) for part in parts for ref in part.refs]
         table = contiguous(tables)

@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from rejoinder.explain.bound_certificate import Certificate
 from rejoinder.explain.formula_text import passed_text
 from rejoinder.ir.expressions.monotone import shift
-from rejoinder.ir.identities import NEVER, UNIT, PendingRows, RelationId, SourceRows, ViewRows
+from rejoinder.ir.identities import NEVER, UNIT, PendingRows, RelationId, SourceRows, ViewRows, source_of
 from rejoinder.ir.logical import EMIT_AT
 from rejoinder.plan.blocks.normal_form import Block, Derived
 from rejoinder.plan.join.join_graph import inputs_of
@@ -191,6 +191,10 @@ class _Text:
         """Describe the content of an arrangement, unless it is the rows that are looked up."""
         if isinstance(arrangement.relation, PendingRows):
             return ": pending changes"
+        if arrangement.is_lean:
+            source = self.program.sources[source_of(arrangement.relation)]
+            names = arrangement.schema.names
+            return f": columns {', '.join(names)}" if len(names) < len(source.schema) else ""
         made = self.program.maker(arrangement.relation)
         kept = () if made is None else made.operation.state(made, self.program)
         texts = [state.text for state in kept if state.arrangement.id == arrangement.id]

@@ -25,7 +25,7 @@ def read_parquet(file: Any, path: str, source: Source, chunk_rows: int) -> Itera
     Raises `LimitReached` before a file is read that is too large according to its metadata.
     """
     try:
-        parquet = pq.ParquetFile(file, pre_buffer=False, page_checksum_verification=True)
+        parquet = _opened(file)
         size = sum(parquet.metadata.row_group(i).total_byte_size for i in range(parquet.metadata.num_row_groups))
         width = max(1, size // max(1, parquet.metadata.num_rows))
         rows = max(1024, min(chunk_rows, CHUNK_BYTES // width))
@@ -39,11 +39,27 @@ def read_parquet(file: Any, path: str, source: Source, chunk_rows: int) -> Itera
     except (pa.ArrowInvalid, OSError) as failure:
         if isinstance(failure, FileNotFoundError | PermissionError):
             raise
-        raise MalformedInput(
-            f"`{path}` of `{source.name}` cannot be read as Parquet",
-            detail=str(failure),
-            hint="replace the file by a complete one and run again: the epoch was not committed",
-        ) from failure
+        raise _unreadable(path, source, failure) from failure
+
+
+def parquet_schema(file: Any, path: str, source: Source) -> pa.Schema:
+    """Return the columns of the file. Raises `MalformedInput` if it is not a Parquet file."""
+    try:
+        return _opened(file).schema_arrow
+    except pa.ArrowInvalid as failure:
+        raise _unreadable(path, source, failure) from failure
+
+
+def _opened(file: Any) -> pq.ParquetFile:
+    return pq.ParquetFile(file, pre_buffer=False, page_checksum_verification=True)
+
+
+def _unreadable(path: str, source: Source, failure: Exception) -> MalformedInput:
+    return MalformedInput(
+        f"`{path}` of `{source.name}` cannot be read as Parquet",
+        detail=str(failure),
+        hint="replace the file by a complete one and run again: the epoch was not committed",
+    )
 
 
 def _has_texts(schema: pa.Schema) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
@@ -73,6 +73,10 @@ class Source:
         if not names:
             return self
         return replace(self, schema=pa.schema([f for f in self.schema if f.name not in names]), computed=(), outputs=())
+
+    def with_columns(self, names: Collection[str]) -> Source:
+        """Return the source with some of its columns."""
+        return replace(self, schema=pa.schema([f for f in self.schema if f.name in names]))
 
     @property
     def relation(self) -> RelationId:

@@ -88,8 +88,9 @@ def _scan_source(
     tables: Iterator[tuple[bool, pa.Table]]
     path: str | None
     if isinstance(split, FileSplit):
-        tables = read_file(split.path, readable, CHUNK_ROWS, opened)
+        tables = read_file(split.path, readable, CHUNK_ROWS, opened, scan_.columns)
         path, number, place = split.path, split.time, split.path
+        recorded = recorded if scan_.columns is None else recorded.with_columns(scan_.columns)
     elif isinstance(split, RecordsSplit):
         tables = read_records(split.topic, decode(split.records), readable)
         path, number, place = split.topic, split.time, f"topic {split.topic}"

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from rejoinder.kernels.arrow.columns import HASH, UInt64, replaced, take
+from rejoinder.kernels.arrow.columns import HASH, UInt64, replaced, take, with_payload
 from rejoinder.kernels.arrow.consolidate import row_hashes
 from rejoinder.kernels.arrow.hashing import Mask, hash_rows
 from rejoinder.kernels.arrow.ordered import LEAST
@@ -17,7 +17,7 @@ from rejoinder.kernels.arrow.scatter import sorted_by_hash
 from rejoinder.kernels.arrow.sorting import hash_range
 from rejoinder.kernels.duckdb.evaluate import project
 from rejoinder.kernels.duckdb.row_errors import or_null
-from rejoinder.plan.physical.arrangement import Key
+from rejoinder.plan.physical.arrangement import Arrangement, Key
 from rejoinder.plan.physical.retention_bound import Retention, RetentionBound
 from rejoinder.store.objects.object_store import ObjectStore
 from rejoinder.store.runs.expiry import Below, Expiry
@@ -166,10 +166,12 @@ class Task:
         """The range of hashes of this bucket."""
         return hash_range(self.bucket, self.buckets)
 
-    def runs(self, arrangement: str, *, after: bool) -> list[pa.Table]:
+    def runs(self, arrangement: Arrangement, *, after: bool) -> list[pa.Table]:
         """Return the runs of an arrangement, with this epoch's changes if `after`."""
-        runs = [self._read(ref) for ref in self.refs(arrangement, after=after)]
-        expiry = self.expiry.get(arrangement)
+        runs = [self._read(ref) for ref in self.refs(arrangement.id, after=after)]
+        if arrangement.is_lean:
+            runs = [with_payload(run, arrangement.schema.names) for run in runs]
+        expiry = self.expiry.get(arrangement.id)
         return runs if expiry is None else [expiry.drop_expired(run) for run in runs]
 
     def _read(self, ref: RunRef) -> pa.Table:

@@ -61,6 +61,13 @@ def covers(old: Retention | None, before: Times, new: Retention | None, after: T
     return all(any(_includes(user, wanted) for user in had) for wanted in expiry_of(new, after).users)
 
 
+def has_columns(old: Arrangement, new: Arrangement) -> bool:
+    """Return whether an arrangement has all columns and rows that one of the same id needs, apart from retention."""
+    if not new.is_lean:
+        return not old.is_lean
+    return set(new.schema.names) <= set(old.schema.names)
+
+
 def _drops_nothing(limit: Below) -> bool:
     return limit.bound == LEAST and limit.keeps_nulls
 
@@ -88,19 +95,24 @@ def holdings_of(present: Present, new: Plan, after: Times, unreadable: Callable[
         return covers(dataflow.retentions.get(arrangement.id), before, retention, after)
 
     needed = new.dataflow.retentions
-    ids = {a.id for a in existing}
-    held = {a.id for a in new.dataflow.arrangements if a.id in ids and holds(a, needed.get(a.id))}
+    by_id = {a.id: a for a in existing}
+    held = {
+        a.id
+        for a in new.dataflow.arrangements
+        if a.id in by_id and has_columns(by_id[a.id], a) and holds(a, needed.get(a.id))
+    }
     donors = {
         a.id: donor
         for a in new.dataflow.arrangements
         if a.id not in held
         for donor in existing
-        if donor.relation == a.relation and holds(donor, needed.get(a.id))
+        if donor.relation == a.relation and not donor.is_lean and holds(donor, needed.get(a.id))
     }
     sources = new.program.sources
     return Holdings(
-        complete=tuple(a for a in existing if holds(a, None)),
+        complete=tuple(a for a in existing if not a.is_lean and holds(a, None)),
         held=held,
+        filled={a.id for a in existing if a.id in held and holds(a, None)},
         donors=donors,
         views=set(dataflow.views) & set(state.changelogs),
         names={name for name in new.program.views if name != QUERY},
@@ -120,6 +132,8 @@ def _since(present: Present) -> dict[str, list[tuple[Arrangement, str, int]]]:
         rows, retention = arrangement.relation, retentions.get(arrangement.id)
         if not isinstance(rows, SourceRows) or rows.starts or retention is None or retention.condition is not None:
             continue
+        if arrangement.is_lean:
+            continue
         if rows.on_time and late.get(rows.source, NEVER) != rows.late:
             continue
         for user in expiry_of(retention, present.times).users:
@@ -137,7 +151,7 @@ def complete_sources(plan: Plan, times: Times, deliveries: Deliveries) -> dict[s
     }
     for arrangement in plan.dataflow.arrangements:
         rows = arrangement.relation
-        if not isinstance(rows, SourceRows) or rows.starts:
+        if not isinstance(rows, SourceRows) or rows.starts or arrangement.is_lean:
             continue
         is_all = not rows.on_time or deliveries.late.get(rows.source, NEVER) == rows.late
         retention = plan.dataflow.retentions.get(arrangement.id)

@@ -7,7 +7,16 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from rejoinder.connectors.connector import Connector, Inputs, Reader, Rereading, SinkSide, SourceSide, TargetContext
+from rejoinder.connectors.connector import (
+    Connector,
+    Inputs,
+    Reader,
+    Rereading,
+    SchemaReader,
+    SinkSide,
+    SourceSide,
+    TargetContext,
+)
 from rejoinder.connectors.files.options import FILE_OPTIONS, check_files, check_flat
 from rejoinder.connectors.files.target import FilesTarget
 from rejoinder.connectors.files.writers import Writer, write_csv, write_json, write_parquet
@@ -15,7 +24,7 @@ from rejoinder.errors import InvalidSql, Unsupported
 from rejoinder.formats.arrow_files import read_arrow
 from rejoinder.formats.csv.csv_files import read_csv
 from rejoinder.formats.json.json_lines import read_json
-from rejoinder.formats.parquet import read_parquet
+from rejoinder.formats.parquet import parquet_schema, read_parquet
 from rejoinder.formats.text_files import read_text_lines
 from rejoinder.ir.catalog import Sink, Source
 from rejoinder.ir.type_names import listed_columns, spark_name
@@ -31,8 +40,8 @@ class FileSource(SourceSide):
     needs = ("path",)
     rereading = Rereading.FILES
 
-    def __init__(self, reader: Reader) -> None:
-        self.reader = reader
+    def __init__(self, reader: Reader, schema_reader: SchemaReader | None = None) -> None:
+        self.reader, self.schema_reader = reader, schema_reader
 
     def check(self, source: Source) -> None:
         check_files(source)
@@ -104,5 +113,5 @@ class CsvSink(FileSink):
 ARROW = Connector("arrow", FileSource(read_arrow))
 CSV = Connector("csv", CsvSource(read_csv), CsvSink(write_csv))
 JSON = Connector("json", JsonSource(read_json), FileSink(write_json))
-PARQUET = Connector("parquet", FileSource(read_parquet), FileSink(write_parquet))
+PARQUET = Connector("parquet", FileSource(read_parquet, parquet_schema), FileSink(write_parquet))
 TEXT = Connector("text", TextSource(read_text_lines))

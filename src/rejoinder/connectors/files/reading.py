@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 
 import pyarrow as pa
 import pyarrow.fs as pafs
 
 from rejoinder.connectors.registry import source_side
 from rejoinder.errors import MissingInput, Unsupported
+from rejoinder.formats.conform import conform
 from rejoinder.formats.file_caps import FileCaps, capped
 from rejoinder.formats.file_signatures import local_signature, remote_signature
 from rejoinder.formats.json.debezium import read_debezium
@@ -17,10 +18,15 @@ from rejoinder.ir.catalog import Source
 
 
 def read_file(
-    path: str, source: Source, chunk_rows: int, opened: Callable[[str], None] = lambda signature: None
+    path: str,
+    source: Source,
+    chunk_rows: int,
+    opened: Callable[[str], None] = lambda signature: None,
+    columns: Collection[str] | None = None,
 ) -> Iterator[tuple[bool, pa.Table]]:
     """Yield (True, rows) and, if the source diverts malformed records, (False, rejected records).
 
+    With `columns`, only these are decoded. The others must still exist with types that fit their declaration.
     `opened` is called with the signature of the file (`file_signatures`). Raises `MissingInput` if the file cannot be
     read, and `MalformedInput` for the first malformed record of a source that does not divert them.
     """
@@ -33,6 +39,10 @@ def read_file(
         signature = local_signature(local) if is_local else ""
         with filesystem.open_input_file(local) as file:
             opened(signature or remote_signature(filesystem, local, file))
+            schema_of = source_side(source).schema_reader
+            if columns is not None and schema_of is not None:
+                conform(schema_of(file, path, source).empty_table(), source.schema, path, source.name)
+                source = source.with_columns(columns)
             yield from capped(read(file, path, source, chunk_rows), FileCaps(path, source, file.size()))
     except FileNotFoundError as missing:
         raise MissingInput(

@@ -21,7 +21,7 @@ from rejoinder.plan.planning import Plan
 from rejoinder.planner import plan, refuse_products
 from rejoinder.runtime.task import Clock
 from rejoinder.sql.parse.text_caps import with_stack
-from rejoinder.state.completeness import covers
+from rejoinder.state.completeness import covers, has_columns
 from rejoinder.state.gate_times import clock_of
 from rejoinder.state.watermarks import Watermarks
 
@@ -117,9 +117,10 @@ def reordered(version: Version) -> Version:
         return version
     new = plan(version.catalog, statistics)
     before, after, times = version.dataflow, new.dataflow, version.times
-    same = {a.id for a in after.arrangements} == {a.id for a in before.arrangements}
-    if same and all(
-        covers(before.retentions.get(a.id), times, after.retentions.get(a.id), times) for a in after.arrangements
+    existing = {a.id: a for a in before.arrangements}
+    if {a.id for a in after.arrangements} == existing.keys() and all(
+        has_columns(existing[a.id], a) and covers(before.retentions.get(a.id), times, after.retentions.get(a.id), times)
+        for a in after.arrangements
     ):
         return replace(version, plan=new)
     return version

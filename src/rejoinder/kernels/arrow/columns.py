@@ -12,7 +12,7 @@ Along a path a delta may have one more column, `__error` (string): the error of 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -81,6 +81,12 @@ def replaced(table: pa.Table, name: str, values: npt.NDArray[np.generic] | pa.Ar
 def payload_names(table: pa.Table) -> list[str]:
     """Return the columns that are not reserved, in order."""
     return [name for name in table.column_names if name not in RESERVED]
+
+
+def with_payload(table: pa.Table, names: Collection[str]) -> pa.Table:
+    """Return the table with these columns and the reserved ones that it has. No column is copied."""
+    kept = [name for name in table.column_names if name in names or name in RESERVED]
+    return table if len(kept) == table.num_columns else table.select(kept)
 
 
 def take(table: pa.Table, rows: Int64) -> pa.Table:

@@ -168,6 +168,15 @@ def canonical(block: Block) -> Block:
     return Block(inputs, predicates, tuple((name, named(e)) for name, e in block.outputs), optional)
 
 
+def read_columns(block: Block, at: int) -> frozenset[str]:
+    """Return the names of the columns of an input that the block reads."""
+    tests = [p.expression for p in (*block.predicates, *(p for each in block.inputs for p in each.on))]
+    read = {i for expression in (*tests, *(e for _, e in block.outputs)) for i in expression.columns}
+    versions = block.inputs[at].versions
+    named = () if versions is None else (*versions.partition, versions.time, versions.end)
+    return frozenset((*(name for i, name in block.inputs[at].columns if i in read), *named))
+
+
 def rewritten(predicate: Predicate, change: Callable[[Expression], Expression]) -> Predicate:
     """Apply a function to all expressions of a predicate."""
     equality, order = predicate.equality, predicate.order

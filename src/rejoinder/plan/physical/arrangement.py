@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -73,18 +73,29 @@ class Key:
 
 @dataclass(frozen=True)
 class Arrangement:
-    """The rows of a relation indexed by a key, shared by all views that look them up by this key."""
+    """The rows of a relation indexed by a key, shared by all views that look them up by this key.
+
+    A *lean* arrangement has only what lookups by its key can find and read: no row whose key matches nothing, and only
+    the columns that some view reads. The relation has all its rows elsewhere.
+    """
 
     relation: RelationId
     key: Key
     schema: pa.Schema
     order: str | None = None
     """A timestamp, date, integer or sort key column by which the rows of a key are sorted, NULL first."""
+    is_lean: bool = False
+    """Whether it is lean. Its runs may have more columns than its schema: those of views that were dropped."""
 
     @classmethod
     def by_row(cls, relation: RelationId, schema: pa.Schema) -> Arrangement:
         """Return the arrangement by the whole row, in which NULL is a value."""
         return cls(relation, replace(Key.of(schema), whole=True), schema)
+
+    def with_columns(self, names: Collection[str]) -> Arrangement:
+        """Return the lean arrangement with these columns, and those of its key and its order."""
+        kept = {*names, *(name for part in self.key.parts for name in part.columns), self.order}
+        return replace(self, schema=pa.schema([f for f in self.schema if f.name in kept]), is_lean=True)
 
     @cached_property
     def id(self) -> str:

@@ -29,6 +29,8 @@ class SourceScan:
 
     source: Source
     stream: str
+    columns: frozenset[str] | None = None
+    """The columns that some step reads; None: all. A format that stores columns apart decodes only these."""
 
 
 @dataclass(frozen=True)

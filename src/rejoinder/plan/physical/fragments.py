@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
@@ -55,10 +55,13 @@ class Rounds(Protocol):
         matching_only: bool,
         everywhere: bool = False,
     ) -> Fragment: ...
-    def deliver(self, relation: RelationId, key: Key) -> Fragment: ...
     def keeps(self, arrangement: Arrangement) -> bool: ...
+    def kept(self, arrangement: Arrangement) -> Arrangement: ...
     def arrange(self, relation: RelationId, *, check: bool) -> None: ...
     def restrict(self, relation: OperationInput, fragment: Fragment) -> None: ...
+
+    def deliver(self, relation: RelationId, key: Key, columns: Collection[str] | None = None) -> Fragment:
+        """Send all changes of a relation to the buckets of a key, with the columns that are read there; None: all."""
 
     def branches(self, made: Derived) -> list[list[Fragment]]:
         """Return the changes of each block of a derived relation; in a hydration, all its rows."""

@@ -95,6 +95,8 @@ class Send:
 
     input: str
     channel: Channel
+    columns: frozenset[str] | None = None
+    """The columns that the later round reads; None: all."""
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ import pyarrow as pa
 from rejoinder.ir.expressions import nodes
 from rejoinder.ir.expressions.expression import Expression, column, conjunction, renamed, substitute
 from rejoinder.ir.identities import Defined, RelationId, column_text
-from rejoinder.plan.blocks.normal_form import PRESENT, Block, VersionColumns
+from rejoinder.plan.blocks.normal_form import PRESENT, Block, VersionColumns, read_columns
 from rejoinder.plan.join.hop import FROM, TO, Hop
 from rejoinder.plan.join.join_graph import JoinGraph, equal, inputs_of
 from rejoinder.plan.join.outer_match import arranged, key_columns, left_arrangement, left_input, own_arrangement
@@ -135,7 +135,7 @@ class _Path:
         predicate = conjunction([_plain(p, names) for p in self.graph.filters[self.start]])
         key = Key(tuple(_plain(part, names) for part in first.key.parts), first.key.null_safe)
         if key.text in self._keys_of(self.relation) and self.rounds.fragments[self.relation] and not first.everywhere:
-            at = self.rounds.deliver(self.relation, key)
+            at = self.rounds.deliver(self.relation, key, read_columns(self.block, self.start))
             stream = self.rounds.stream(self.label)
             self.rounds.add(at.round, Derive(at.stream, stream, predicate, kept))
             stream = self._swept(at.round, stream, wanted)
@@ -171,7 +171,8 @@ class _Path:
         each = self.block.inputs[self.start]
         names = dict(each.columns)
         arrangement, order = own_arrangement(self.block, self.graph, self.start)
-        at = self.rounds.deliver(self.relation, arrangement.key)
+        arrangement = self.rounds.kept(arrangement)
+        at = self.rounds.deliver(self.relation, arrangement.key, read_columns(self.block, self.start))
         keys = key_columns(self.graph, self.start)
         wanted = self._wanted(-1, self.tests)
         present = next((i for i, name in each.columns if name == PRESENT and i in wanted), None)
@@ -201,12 +202,13 @@ class _Path:
         other = self.block.inputs[at]
         arrangement, _ = own_arrangement(self.block, self.graph, self.start)
         left, key = left_arrangement(self.block, self.graph, self.start)
+        arrangement, left = self.rounds.kept(arrangement), self.rounds.kept(left)
         own = [*self.graph.filters[self.start], *self.graph.filters[at], *on.guards, *on.pairs]
         restriction = conjunction([p for p in self.graph.filters[at] if p.can_fail])
         classes = [g for g in self.graph.classes if g.members[self.start] and g.members[at]]
         self.tests += [equal(g.members[self.start][0], g.members[at][0], null_safe=g.null_safe) for g in classes]
         after = self.all_after or (other.versions is not None) or at < self.start
-        delivered = self.rounds.deliver(self.relation, arrangement.key)
+        delivered = self.rounds.deliver(self.relation, arrangement.key, read_columns(self.block, self.start))
         number = max(delivered.round, self.rounds.arranged.get(left.id, 1) if after else 1)
         stream = delivered.stream
         if number > delivered.round:
@@ -293,7 +295,7 @@ class _Path:
         step = Lookup(
             state.stream,
             output,
-            hop.arrangement,
+            self.rounds.kept(hop.arrangement),
             hop.key,
             self.all_after or hop.after,
             carried,

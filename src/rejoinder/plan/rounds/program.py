@@ -92,6 +92,32 @@ class Program:
             more = {reader for read in more for reader in self._direct_readers.get(read, ())} - readers
         return readers
 
+    def reads(self, reader: RelationId, relation: RelationId) -> bool:
+        """Return whether a view or derived relation reads another relation, directly or through others."""
+        return relation in self._read_by(reader)
+
+    def _read_by(self, reader: RelationId) -> set[RelationId]:
+        """Return all relations that a view or derived relation reads; cached, because many paths may lead to one."""
+        if reader not in self._read:
+            found: set[RelationId] = set()
+            pending = [reader]
+            while pending:
+                made = self._made.get(pending.pop())
+                blocks = () if made is None else made.blocks
+                more = {each.relation for block in blocks for each in block.inputs} - found
+                found |= more
+                pending += more
+            self._read[reader] = found
+        return self._read[reader]
+
+    @cached_property
+    def _made(self) -> dict[RelationId, Derived]:
+        return self.relations
+
+    @cached_property
+    def _read(self) -> dict[RelationId, set[RelationId]]:
+        return {}
+
     @cached_property
     def _direct_readers(self) -> dict[RelationId, set[RelationId]]:
         """The relations that read each relation."""

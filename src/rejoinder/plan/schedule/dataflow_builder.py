@@ -9,7 +9,7 @@ Scheduling rules:
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 import pyarrow as pa
 
@@ -32,7 +32,7 @@ from rejoinder.ir.identities import (
     is_on_time,
 )
 from rejoinder.ir.logical import EMIT_AT, GATE
-from rejoinder.plan.blocks.normal_form import Block, Derived
+from rejoinder.plan.blocks.normal_form import Block, Derived, read_columns
 from rejoinder.plan.join.delta_paths import PathFinder
 from rejoinder.plan.join.hop import needed_rows
 from rejoinder.plan.join.join_graph import join_graph
@@ -45,6 +45,7 @@ from rejoinder.plan.physical.steps import Arrange, Channel, Emit, Hold, Send, St
 from rejoinder.plan.rounds.labels import Labels
 from rejoinder.plan.rounds.path_steps import JoinPlan, check_keys, path, single
 from rejoinder.plan.rounds.program import Program, base_arrangement, row_arrangement
+from rejoinder.plan.schedule.column_pruning import make_lean, with_read_columns, with_sent_columns
 from rejoinder.plan.schedule.source_state import keep_source, rows_since
 from rejoinder.plan.time.frontier import Frontiers
 from rejoinder.plan.time.retention import Retentions, Uses
@@ -68,19 +69,29 @@ class Builder:
         self.labels = Labels(program.derived)
         self.needed: dict[RelationId, dict[str, Arrangement]] = {}
         self.joins: dict[RelationId, list[JoinPlan]] = {}
-        self._read: dict[RelationId, set[RelationId]] = {}  # used once all joins are collected
         self.retentions = Retentions(Frontiers(program.sources, program.relations))
         self.frontiers = Frontiers(program.sources, program.relations, unbounded=True)
+        self.read_columns: dict[str, list[Collection[str] | None]] = {}  # by arrangement, those of each user
+        self._sent_columns: dict[str, list[Collection[str] | None]] = {}  # by channel, those that each step reads
         self._channels = 0
         self._streams = 0
 
     # -- what is needed -------------------------------------------------------------------------------------------
 
     def require(
-        self, arrangement: Arrangement, user: User, uses: Uses | None = None, condition: Expression | None = None
+        self,
+        arrangement: Arrangement,
+        user: User,
+        uses: Uses | None = None,
+        condition: Expression | None = None,
+        columns: Collection[str] | None = None,
     ) -> None:
-        """Require an arrangement for a user, with the bounds of its uses and the condition on rows that it needs."""
+        """Require an arrangement for a user, with the bounds of its uses and the condition on rows that it needs.
+
+        A user that looks rows up names the `columns` that it reads; None: the user needs all columns of every row.
+        """
         self.retentions.add_user(arrangement, uses, condition)
+        self.read_columns.setdefault(arrangement.id, []).append(columns)
         self.needed.setdefault(arrangement.relation, {}).setdefault(arrangement.id, arrangement)
         self.users.setdefault(arrangement.id, {})[user] = None
 
@@ -98,6 +109,7 @@ class Builder:
             self.require(gate.pending, ViewRows(gate.view))
         for source in self.program.sources.values():
             keep_source(self, source)
+            make_lean(self, source)
 
     def variants(self, source: str) -> list[SourceRows]:
         """Return the variants of a source that views read."""
@@ -114,16 +126,18 @@ class Builder:
         for start, hops in enumerate(paths if len(block.inputs) > 1 else ()):
             for hop in hops:
                 limits = self.retentions.for_lookup(block, start, hop.input)
-                self.require(hop.arrangement, user, limits, needed_rows(block, graph, hop))
+                read = None if hop.everywhere else read_columns(block, hop.input)
+                self.require(hop.arrangement, user, limits, needed_rows(block, graph, hop), read)
             if block.inputs[start].mode != "inner" and not block.inputs[start].arrival:
                 arrangement, _ = own_arrangement(block, graph, start)
                 limits = self.retentions.for_key(block, start)
-                self.require(arrangement, user, limits, tested_rows(block, graph, start))
+                read = read_columns(block, start)
+                self.require(arrangement, user, limits, tested_rows(block, graph, start), read)
                 if graph.on[start].pairs:
                     at = left_input(graph, start)
                     left, _ = left_arrangement(block, graph, start)
                     limits = self.retentions.for_lookup(block, start, at)
-                    self.require(left, user, limits, left_rows(block, graph, start))
+                    self.require(left, user, limits, left_rows(block, graph, start), read_columns(block, at))
         return JoinPlan(block, graph, paths)
 
     # -- steps, channels, streams -----------------------------------------------------------------------------------
@@ -159,10 +173,14 @@ class Builder:
             self.add(fragment.round, Send(fragment.stream, channel))
         return Fragment(number, channel.stream, key.text)
 
-    def deliver(self, relation: RelationId, key: Key) -> Fragment:
-        """Send all changes of a relation to the buckets of a key; done once per relation and key."""
+    def deliver(self, relation: RelationId, key: Key, columns: Collection[str] | None = None) -> Fragment:
+        """Send all changes of a relation to the buckets of a key; done once per relation and key.
+
+        The rows have the `columns` of all callers, and those of the key.
+        """
         known = self.delivered.get((relation, key.text))
         if known is not None:
+            self._sent_columns.get(known.stream, []).append(columns)
             return known
         fragments = self.fragments[relation]
         if len(fragments) == 1 and fragments[0].partition in (key.text, key.with_nulls.text):
@@ -170,8 +188,13 @@ class Builder:
         else:
             number = 1 + max((fragment.round for fragment in fragments), default=0)
             result = self.send(fragments, key, number, relation, matching_only=False)
+            self._sent_columns[result.stream] = [{name for part in key.parts for name in part.columns}, columns]
         self.delivered[relation, key.text] = result
         return result
+
+    def kept(self, arrangement: Arrangement) -> Arrangement:
+        """Return an arrangement with the columns that it has."""
+        return self.needed.get(arrangement.relation, {}).get(arrangement.id, arrangement)
 
     # -- relations --------------------------------------------------------------------------------------------------
 
@@ -227,11 +250,12 @@ class Builder:
         """Update every required arrangement of a relation. The one with the longest retention checks retractions."""
         needed = list(self.needed.get(relation, {}).values())
         if check:
-            needed.sort(key=lambda arrangement: self.retentions.of(arrangement) is not None)
+            needed.sort(key=lambda each: (each.is_lean, self.retentions.of(each) is not None))
         for arrangement in needed:
             if arrangement.id in self.arranged or not self.keeps(arrangement):
                 continue
-            fragment = self.deliver(relation, arrangement.key)
+            columns = arrangement.schema.names if arrangement.is_lean else None
+            fragment = self.deliver(relation, arrangement.key, columns)
             retention = self.retentions.of(arrangement)
             times = self.times(relation, arrangement.schema)
             self.add(fragment.round, Arrange(fragment.stream, arrangement, check, retention, times))
@@ -309,7 +333,8 @@ class Builder:
         if source.name not in self.passed:
             (fragment,) = self.fragments[source.relation]
             on_time = [relation for relation in self.variants(source.name) if relation.on_time]
-            views = tuple(v for v in self.program.views if any(self.reads(ViewRows(v), each) for each in on_time))
+            reads = self.program.reads
+            views = tuple(v for v in self.program.views if any(reads(ViewRows(v), each) for each in on_time))
             times = tuple((column, Watermark(source.name, column)) for column in source.watermarks)
             policy = source.options.get("late", "keep")
             self.passed[source.name] = filter_late(self, fragment, source.name, times, views, policy)
@@ -320,23 +345,6 @@ class Builder:
         self.relation(SourceRows(side.owner) if side.owner in self.program.sources else ViewRows(side.owner))
         self.fragments[side] = self.side_outputs.get(side, [])
         self.arrange(side, check=False)
-
-    def reads(self, view: RelationId, relation: RelationId) -> bool:
-        """Return whether a view or derived relation reads another one, directly or through others."""
-        return relation in self._read_by(view)
-
-    def _read_by(self, view: RelationId) -> set[RelationId]:
-        """Return all relations that a view or derived relation reads; cached, because many paths may lead to one."""
-        if view not in self._read:
-            found: set[RelationId] = set()
-            pending = [view]
-            while pending:
-                joins = self.joins.get(pending.pop(), [])
-                more = {each.relation for join in joins for each in join.block.inputs} - found
-                found |= more
-                pending += more
-            self._read[view] = found
-        return self._read[view]
 
     def view(self, relation: ViewRows) -> None:
         """Write the changes of a view to its changelog, and update its arrangements."""
@@ -371,12 +379,13 @@ class Builder:
         late = {
             str(SideOutput(view, "late")): LATE_SCHEMA
             for view in self.program.views
-            if any(self.reads(ViewRows(view), relation) for relation in on_time)
+            if any(self.program.reads(ViewRows(view), relation) for relation in on_time)
         }
         kept = {a.id: self.retentions.of(a) for a in arrangements}
+        rounds = with_sent_columns(self.rounds, self._sent_columns)
         return Dataflow(
-            self.scans,
-            tuple(map(tuple, self.rounds)),
+            {name: with_read_columns(scan, rounds[0]) for name, scan in self.scans.items()},
+            rounds,
             arrangements,
             {name: tuple(users) for name, users in self.users.items()},
             tuple(self.paths),

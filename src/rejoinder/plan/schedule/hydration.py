@@ -52,7 +52,7 @@ class Hydration(Builder):
         super().__init__(program)
         self.holdings = holdings
         self.complete = {arrangement.relation: arrangement for arrangement in holdings.complete}
-        self.filled = {arrangement.id for arrangement in holdings.complete if arrangement.id in holdings.held}
+        self.filled = set(holdings.filled)
         self.fresh: set[RelationId] = set()
         self.rebuilt: set[str] = set()
         self.second_names: dict[str, str] = {}

@@ -34,9 +34,11 @@ class Holdings:
     """What a hydration can read between two epochs."""
 
     complete: tuple[Arrangement, ...] = ()
-    """Arrangements without expired rows; of several of a relation the last one is read."""
+    """Arrangements with all columns of all rows of their relation; of several of a relation the last one is read."""
     held: Collection[str] = ()
     """The sufficient arrangements."""
+    filled: Collection[str] = ()
+    """Those of them from which no row has expired, so that the lookups of a hydration can read them."""
     donors: Mapping[str, Arrangement] = field(default_factory=dict)
     """For an arrangement that is not sufficient, another one of its relation that has as many rows."""
     views: Collection[str] = ()

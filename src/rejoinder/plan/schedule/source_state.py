@@ -45,7 +45,7 @@ def keep_source(builder: Builder, source: Source) -> None:
         _keep_followed_rows(builder, source, variants)
     if source.kind == "table":
         builder.require(base, "primary key")
-    elif source.relation not in builder.needed and not _is_kept_outside(source):
+    elif source.relation not in builder.needed and not is_kept_outside(source):
         if not any(_expires(builder, relation) for relation in on_time) or _is_lost(builder, source):
             if not source.incomplete:
                 builder.require(base, LATER_VIEWS)
@@ -92,7 +92,7 @@ def _keep_followed_rows(builder: Builder, changelog: Source, variants: list[Sour
             builder.require(row_arrangement(relation, changelog.schema), user)
 
 
-def _is_kept_outside(source: Source) -> bool:
+def is_kept_outside(source: Source) -> bool:
     """Whether a stream needs no arrangement for later views: they read its files again, or its own changelog.
 
     A second copy of every row would cost more than most views of one stream do. The deletes of a changelog need it.
@@ -106,14 +106,14 @@ def _is_lost(builder: Builder, source: Source) -> bool:
     """Whether views that take every row of a source would be the last to see it: it cannot be read again."""
     side = source_side(source)
     is_kept = side.keeps_changes or side.keeps_files(source)
-    return not is_kept and any(builder.reads(ViewRows(view), source.relation) for view in builder.program.views)
+    return not is_kept and any(builder.program.reads(ViewRows(view), source.relation) for view in builder.program.views)
 
 
 def _expires(builder: Builder, relation: RelationId) -> bool:
     """Whether rows of a relation, or what is made from them, expire somewhere."""
     for kept, arrangements in builder.needed.items():
         maker = kept.of if isinstance(kept, OperationInput) else kept
-        if (kept == relation or builder.reads(maker, relation)) and any(
+        if (kept == relation or builder.program.reads(maker, relation)) and any(
             builder.retentions.of(each) for each in arrangements.values()
         ):
             return True

@@ -7,7 +7,7 @@ import pyarrow as pa
 
 from rejoinder.errors import MissingRow
 from rejoinder.ir.identities import source_of
-from rejoinder.kernels.arrow.columns import DIFF, HASH, contiguous, diffs, hashes, take, without
+from rejoinder.kernels.arrow.columns import DIFF, HASH, contiguous, diffs, hashes, take, with_payload, without
 from rejoinder.kernels.arrow.consolidate import consolidate, consolidate_groups
 from rejoinder.kernels.arrow.ordered import Ordered, bounds_of, rows_at, sorted_by_hash_and_value
 from rejoinder.kernels.arrow.probe import match
@@ -15,7 +15,7 @@ from rejoinder.kernels.arrow.scatter import sorted_by_hash
 from rejoinder.kernels.duckdb.row_errors import possible
 from rejoinder.plan.physical.arrangement import Arrangement
 from rejoinder.plan.physical.steps import Arrange
-from rejoinder.runtime.task import Task, expiry_of, partition_hashes
+from rejoinder.runtime.task import Task, expiry_of, key_columns, partition_hashes, valid_keys
 from rejoinder.store.runs.expiry import Expiry
 from rejoinder.store.runs.run import write_run
 from rejoinder.store.runs.spine import Compaction, Spine, insert, level_of, maintain
@@ -34,6 +34,8 @@ def arrange(task: Task, step: Arrange) -> None:
     if step.retention is not None and step.retention.condition is not None:
         # A row on which the condition fails may still match; the lookup reports the failure.
         stream = possible(stream, step.retention.condition)
+    if step.arrangement.is_lean:
+        stream = _found_by_lookups(stream, step.arrangement)
     order = step.arrangement.order
     stream = sorted_by_hash(stream) if order is None else sorted_by_hash_and_value(stream, order)
     stream = consolidate_groups(stream, hashes(stream))
@@ -46,7 +48,8 @@ def arrange(task: Task, step: Arrange) -> None:
         check_retractions(task, stream, step.arrangement, expiry)
     # Rows that have expired already can still match within this epoch. In a run of their own they are dropped after it.
     parts = [stream] if expiry is None else expiry.split(stream)
-    compaction = Compaction(FAN, order=order, expiry=expiry, times=step.times)
+    columns = tuple(step.arrangement.schema.names) if step.arrangement.is_lean else None
+    compaction = Compaction(FAN, order=order, expiry=expiry, times=step.times, columns=columns)
     task.arranged[step.arrangement.id] = [
         write_run(
             task.store,
@@ -59,6 +62,13 @@ def arrange(task: Task, step: Arrange) -> None:
         for part in parts
     ]
     task.compactions[step.arrangement.id] = compaction
+
+
+def _found_by_lookups(stream: pa.Table, arrangement: Arrangement) -> pa.Table:
+    """Return the columns and rows of a lean arrangement: a row whose key matches nothing is not stored."""
+    valid = valid_keys(key_columns(stream, arrangement.key), arrangement.key)
+    stream = with_payload(stream, arrangement.schema.names)
+    return stream if valid is None else take(stream, np.flatnonzero(valid))
 
 
 def insert_runs(task: Task) -> None:
@@ -83,7 +93,7 @@ def check_retractions(task: Task, stream: pa.Table, arrangement: Arrangement, ex
         return
     keys = hashes(stream)[negative]
     parts = [take(stream, np.flatnonzero(np.isin(hashes(stream), keys)))]
-    for run in task.runs(arrangement.id, after=False):
+    for run in task.runs(arrangement, after=False):
         if arrangement.order is None:
             _, right = match(np.unique(keys), hashes(run))
         else:

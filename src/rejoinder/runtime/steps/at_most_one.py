@@ -41,7 +41,7 @@ def _rows_before(task: Task, changes: pa.Table, step: AtMostOne, columns: list[s
     if step.whole:
         return []
     wanted = np.unique(hashes(changes))
-    runs = task.runs(step.arrangement.id, after=False)
+    runs = task.runs(step.arrangement, after=False)
     return [_with_one_zero(take(run, match(wanted, hashes(run))[1]), step) for run in runs]
 
 

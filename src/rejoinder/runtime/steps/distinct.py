@@ -34,7 +34,7 @@ def distinct(task: Task, step: Distinct) -> None:
 def counts_before(task: Task, changed: pa.Table, step: Distinct) -> Int64:
     """Return the number of copies of each changed row before this epoch."""
     counts = np.zeros(changed.num_rows, np.int64)
-    for run in task.runs(step.arrangement.id, after=False):
+    for run in task.runs(step.arrangement, after=False):
         left, right = equal_rows(changed, run)
         counts += np.bincount(left, weights=diffs(run)[right], minlength=len(counts)).astype(np.int64)
     return counts

@@ -28,7 +28,7 @@ def intersect_except(task: Task, step: IntersectExcept) -> None:
     unit_changes = replaced(without(changes, [step.side]), DIFF, np.ones(changes.num_rows, np.int64))
     rows = sorted_by_hash(consolidate(unit_changes))
     before = np.zeros((2, rows.num_rows), np.int64)
-    for run in [] if step.whole else task.runs(step.arrangement.id, after=False):
+    for run in [] if step.whole else task.runs(step.arrangement, after=False):
         before += _copies(rows, run, step.side)
     after = before + _copies(rows, changes, step.side)
     change = _result(step, after) - _result(step, before)

@@ -62,7 +62,7 @@ def _carried(stream: pa.Table, step: Lookup) -> tuple[str, ...]:
 
 
 def _matching(task: Task, stream: pa.Table, step: Lookup) -> Matching:
-    runs = task.runs(step.arrangement.id, after=step.after)
+    runs = task.runs(step.arrangement, after=step.after)
     return Matching(
         stream,
         runs,

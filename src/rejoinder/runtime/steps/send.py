@@ -17,6 +17,8 @@ def send(task: Task, step: Send) -> None:
         return
     stream = without(stream, [HASH])
     keys, valid = partition_hashes(without(stream, [SEQUENCE]), step.channel.key)
+    if step.columns is not None:
+        stream = stream.select([name for name in stream.column_names if name in step.columns])
     if valid is not None and step.channel.matching_only:
         rows = np.flatnonzero(valid)
         stream, keys = take(stream, rows), keys[rows]

@@ -91,7 +91,7 @@ def _current(task: Task, stream: pa.Table, step: Upsert) -> pa.Table:
     keys = np.unique(hashes(stream))
     schema = without(stream, [DIFF, SEQUENCE]).schema
     parts = []
-    for run in task.runs(step.arrangement.id, after=False):
+    for run in task.runs(step.arrangement, after=False):
         _, right = match(keys, hashes(run))
         if len(right):
             parts.append(take(run, right))

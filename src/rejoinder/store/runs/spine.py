@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from rejoinder.kernels.arrow.columns import EPOCH, contiguous, hashes, numbers, replaced, single_chunk
+from rejoinder.kernels.arrow.columns import EPOCH, contiguous, hashes, numbers, replaced, single_chunk, with_payload
 from rejoinder.kernels.arrow.consolidate import consolidate_groups
 from rejoinder.kernels.arrow.ordered import order_by_hash_and_value
 from rejoinder.kernels.arrow.sorting import order_by_hash
@@ -91,6 +91,8 @@ class Compaction:
     """Which rows a compaction drops."""
     times: tuple[str, ...] = ()
     """Columns of which runs store the span, besides those of `expiry`."""
+    columns: tuple[str, ...] | None = None
+    """The columns that a compaction keeps; None: all. Older runs may have more."""
 
     @property
     def spanned(self) -> list[str]:
@@ -194,6 +196,8 @@ def _advance(
 
 def _rows(store: ObjectStore, ref: RunRef, compaction: Compaction, epoch: int) -> pa.Table:
     table = read_run(store, ref)
+    if compaction.columns is not None:
+        table = with_payload(table, compaction.columns)
     if compaction.changelog:
         table = with_epoch(table, ref)
     if compaction.expiry is None or ref.epochs[1] >= epoch:

@@ -102,6 +102,6 @@ def test_the_unit_is_read_only_when_an_aggregate_is_filled() -> None:
     filled = Hydration(new.program, Holdings()).build()
     assert isinstance(filled.scans[str(UNIT)], UnitScan)
     groups = tuple(a for a in new.dataflow.arrangements if "aggregate" in a.id)
-    known = Hydration(new.program, Holdings(groups, {a.id for a in groups})).build()
+    known = Hydration(new.program, Holdings(groups, {a.id for a in groups}, {a.id for a in groups})).build()
     (scan,) = known.scans.values()
     assert isinstance(scan, ArrangementScan) and str(scan.arrangement.relation).startswith("aggregate#")

@@ -92,7 +92,7 @@ def test_unread_sources_are_not_scanned() -> None:
 
 def hydration(plan: Plan, complete: Iterable[Arrangement], views: set[str]) -> Dataflow:
     there = tuple(complete)
-    return Hydration(plan.program, Holdings(there, {a.id for a in there}, views=views)).build()
+    return Hydration(plan.program, Holdings(there, {a.id for a in there}, {a.id for a in there}, views=views)).build()
 
 
 def test_a_hydration_reads_only_what_something_new_needs() -> None:

@@ -102,7 +102,7 @@ def _rows_before(task: Task, keys: pa.Table, arrangement: Arrangement) -> pa.Tab
     """Return the rows of an arrangement before this epoch whose hash is that of a key."""
     needles = np.unique(hashes(keys))
     parts = [arrangement.schema.append(pa.field(HASH, pa.uint64())).empty_table()]
-    for run in task.runs(arrangement.id, after=False):
+    for run in task.runs(arrangement, after=False):
         _, right = match(needles, hashes(run))
         if len(right):
             parts.append(take(run, right))

@@ -36,7 +36,7 @@ def ordered_values(
     """Return the new columns of all accumulators that need the order of values."""
     assert step.order is not None
     arrangement, order = step.order
-    runs = [] if step.whole else task.runs(arrangement.id, after=False)
+    runs = [] if step.whole else task.runs(arrangement, after=False)
     groups = _Groups.of(delta, order, runs)
     result: dict[str, pa.Array] = {}
     for accumulator in step.accumulators:

@@ -53,7 +53,7 @@ def _padding(task: Task, stream: pa.Table, keys: dict[str, pa.ChunkedArray], ste
     first_rows = groups.starts[order]
     partitions = take(keyed, first_rows)
     kind = step.arrangement.schema.field(step.bounds[0]).type
-    before = task.runs(step.arrangement.id, after=False)
+    before = task.runs(step.arrangement, after=False)
     after = [*before, sorted_by_hash_and_value(stream, step.bounds[0])]
     parts = []
     for runs, sign in ((before, -1), (after, 1)):

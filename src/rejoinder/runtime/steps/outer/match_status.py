@@ -60,7 +60,7 @@ def _pairs(task: Task, stream: pa.Table, step: MatchStatus) -> tuple[pa.Table | 
 
     `ENTRY` identifies a left row by its run and position.
     """
-    runs = task.runs(step.left.id, after=step.after)
+    runs = task.runs(step.left, after=step.after)
     matching = Matching(stream, runs, step.arrangement.key, step.left, task.max_pairs, step.user)
     tables = []
     matching, positions = matching.limited()
@@ -127,7 +127,7 @@ def _unmatched(task: Task, pairs: pa.Table, step: MatchStatus) -> pa.Table:
 
 def _matches_before(task: Task, rows: pa.Table, step: MatchStatus) -> Int64:
     """Return the number of matches of each left row before the epoch."""
-    runs = task.runs(step.arrangement.id, after=False)
+    runs = task.runs(step.arrangement, after=False)
     numbered = replaced(rows.drop_columns([OWN, CHANGE]), SEQUENCE, np.arange(rows.num_rows))
     carried = (SEQUENCE, *(i for _, i in step.fetched))
     pairs = Matching(numbered, runs, step.key, step.arrangement, task.max_pairs, step.user).pairs(carried, step.paired)

@@ -62,7 +62,7 @@ def _flips(task: Task, keyed: pa.Table, step: Presence) -> pa.Table:
     order = order[np.flatnonzero(change[order])]
     change = change[order]
     candidates = take(keyed.drop_columns([DIFF]), groups.starts[order])
-    runs = task.runs(step.arrangement.id, after=False)
+    runs = task.runs(step.arrangement, after=False)
     arranged = step.arrangement.key
     key = Key(tuple(column(n, p.type) for n, p in zip(step.keys, arranged.parts, strict=True)), arranged.null_safe)
     matching = Matching(candidates, runs, key, step.arrangement, task.max_pairs, step.user)

@@ -35,7 +35,7 @@ def session(task: Task, step: Session) -> None:
     change = timed_change(task, step.input, step.arrangement, names)
     if change is None:
         return
-    runs = [] if step.whole else task.runs(step.arrangement.id, after=False)
+    runs = [] if step.whole else task.runs(step.arrangement, after=False)
     result = _Sessions(step.arrangement, runs, change, step.start, step.gap).change()
     if result.num_rows:
         task.streams[step.output] = result

@@ -29,7 +29,7 @@ def validity(task: Task, step: Validity) -> None:
     change = timed_change(task, step.input, step.arrangement, step.arrangement.schema.names)
     if change is None:
         return
-    runs = [] if step.whole else task.runs(step.arrangement.id, after=False)
+    runs = [] if step.whole else task.runs(step.arrangement, after=False)
     result = _Ends(step.arrangement, runs, change, step.end).change()
     if result.num_rows:
         task.streams[step.output] = result

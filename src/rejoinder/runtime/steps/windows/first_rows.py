@@ -46,7 +46,7 @@ def first_rows(task: Task, step: FirstRows) -> None:
     change = keyed(task.streams.get(step.input), step.sorting, step.arrangement.key, step.order, repeats=True)
     if change is None:
         return
-    runs = [] if step.whole else task.runs(step.arrangement.id, after=False)
+    runs = [] if step.whole else task.runs(step.arrangement, after=False)
     for stream, parts in _changed(_nearest(change, step), runs, step).items():
         parts = [part for part in parts if part.num_rows]
         if parts:

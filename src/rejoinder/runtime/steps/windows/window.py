@@ -49,7 +49,7 @@ def window(task: Task, step: Window) -> None:
     change = keyed(task.streams.get(step.input), step.sorting, step.arrangement.key)
     if change is None:
         return
-    runs = [] if step.whole else task.runs(step.arrangement.id, after=False)
+    runs = [] if step.whole else task.runs(step.arrangement, after=False)
     parts = _everything(change, step) if not runs else _changed(change, runs, step)
     result = consolidate(contiguous(parts)) if parts else None
     if result is not None and result.num_rows:

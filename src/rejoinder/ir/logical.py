@@ -204,6 +204,8 @@ class Expand:
     """The id of the column with the element."""
     elements: Expression
     """The list."""
+    kept: tuple[str, ...] | None = None
+    """The columns of the input that the repeated rows have; None: all."""
 
 
 @dataclass(frozen=True)

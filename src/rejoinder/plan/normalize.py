@@ -173,7 +173,8 @@ def flatten(node: Node, derived: DerivedRelations) -> Block:
             block = flatten(node.input, derived)
             elements = substitute(node.elements, dict(block.outputs))
             repeated = replace(elements, repeats=True, text=node.elements.text)
-            block = replace(block, outputs=(*block.outputs, (node.output, repeated)))
+            kept = tuple((i, e) for i, e in block.outputs if node.kept is None or i in node.kept)
+            block = replace(block, outputs=(*kept, (node.output, repeated)))
             return derive("rows", Union(), (block,), block.columns, derived)
 
 

@@ -29,6 +29,7 @@ from rejoinder.plan.time.gates import gates_of
 from rejoinder.plan.time.imposed_watermarks import imposing_scans, with_imposed
 from rejoinder.plan.time.output_watermarks import Outputs, outputs_of
 from rejoinder.plan.time.retention import is_timed, on_time, refuse_unbounded, refuse_unfinished
+from rejoinder.plan.unnest.unread_columns import without_unread_columns
 from rejoinder.watermarks.formula import Formula, Persisted, persisted_in
 
 
@@ -122,7 +123,7 @@ class Planning:
             waits = normal.emission is not None and normal.emission.emit_time is not None
             if waits or is_timed(normal, sources, relations):
                 return normal
-        return normalize(query, reading=reading)
+        return _normalized(query, reading=reading)
 
     def _on_time(self, query: Query, reading: Reading) -> Normalized:
         """Return the normal form that leaves late rows out.
@@ -131,8 +132,19 @@ class Planning:
         left rows are kept as a relation instead.
         """
         declared = on_time(self._declared)
-        by_matches = normalize(query, declared, reading, imposed=True)
+        by_matches = _normalized(query, declared, reading, imposed=True)
         if is_timed(by_matches, self._sources, self._relations):
             return by_matches
-        persisted = normalize(query, declared, reading, imposed=True, by_matches=False)
+        persisted = _normalized(query, declared, reading, imposed=True, by_matches=False)
         return persisted if is_timed(persisted, self._sources, self._relations) else by_matches
+
+
+def _normalized(
+    query: Query,
+    on_time: frozenset[str] = frozenset(),
+    reading: Reading = EVERYTHING,
+    *,
+    imposed: bool = False,
+    by_matches: bool = True,
+) -> Normalized:
+    return normalize(without_unread_columns(query), on_time, reading, imposed=imposed, by_matches=by_matches)

@@ -25,7 +25,9 @@ from rejoinder.host.caps import cap_reached, caps
 from rejoinder.host.memory import out_of_memory
 from rejoinder.ir.expressions.comparisons import Comparison
 from rejoinder.ir.expressions.expression import Expression
-from rejoinder.ir.expressions.nodes import Attempt
+from rejoinder.ir.expressions.nodes import Attempt, Call
+from rejoinder.kernels.arrow.columns import DIFF, diffs, replaced, single_chunk, take, without
+from rejoinder.kernels.arrow.groups import group_rows
 from rejoinder.kernels.duckdb.duckdb_session import session
 from rejoinder.kernels.duckdb.duckdb_words import quoted
 from rejoinder.kernels.duckdb.functions.logic import SEVERAL_ROWS
@@ -35,6 +37,8 @@ from rejoinder.kernels.user_functions.function_failures import decoded
 from rejoinder.kernels.zones.zone_labels import typed, without_zones
 
 _ROW = "__row"
+_FIRST = "__first"
+_WINDOWS = ("hop_starts", "cumulate_ends")
 LONGEST = 500
 _KINDS = {
     "Conversion Error": "a value cannot be converted",
@@ -111,7 +115,10 @@ def _repeated(table: pa.Table, outputs: Sequence[tuple[str, Expression]], keep: 
     (position,) = [index for index, (_, expression) in enumerate(outputs) if expression.repeats]
     name, expression = outputs[position]
     (lists,) = _evaluate(table, [Expression(expression.node, expression.text)])
-    elements = lists.combine_chunks()
+    elements = single_chunk(lists)
+    rest = project(table, [output for output in outputs if output[0] != name], keep)
+    if isinstance(expression.node, Call) and expression.node.operation.name in _WINDOWS:
+        rest, elements = _merged(rest, elements)
     count = pc.sum(pc.list_value_length(elements)).as_py() or 0
     if count > caps().max_repeated_rows:
         detail = f"{count:,} rows from {table.num_rows:,}" + (
@@ -119,10 +126,28 @@ def _repeated(table: pa.Table, outputs: Sequence[tuple[str, Expression]], keep: 
         )
         remedy = "filter the rows first"
         raise cap_reached("rows are repeated too often in one step", "max_repeated_rows", detail, remedy=remedy)
-    rest = project(table, [output for output in outputs if output[0] != name], keep)
+    if not rest.num_columns:
+        return pa.table({name: pc.list_flatten(elements)})
     rows = pc.list_parent_indices(elements)
-    repeated = rest.take(rows) if rest.num_columns else rest
-    return repeated.add_column(position, name, pc.list_flatten(elements))
+    return rest.take(rows).add_column(position, name, pc.list_flatten(elements))
+
+
+def _merged(rows: pa.Table, windows: pa.ListArray) -> tuple[pa.Table, pa.ListArray]:
+    """Merge rows that are equal and in the same windows, so that each is repeated once; their diffs are added.
+
+    Windows are equally far apart, so the first one and their number determine the others.
+    """
+    sizes = np.asarray(pc.list_value_length(windows))
+    first = pa.array(np.asarray(windows.offsets)[:-1], mask=sizes == 0)
+    keyed = without(rows, [DIFF]).append_column(_FIRST, windows.values.take(first))
+    keyed = keyed.append_column(_ROW, pa.array(sizes))
+    groups = group_rows(keyed, keyed.column_names)
+    if len(groups.starts) == rows.num_rows:
+        return rows, windows
+    total = np.bincount(groups.group_of, weights=diffs(rows), minlength=len(groups.starts)).astype(np.int64)
+    kept = groups.starts[total != 0]
+    merged = take(replaced(rows, DIFF, diffs(rows)), kept)
+    return replaced(merged, DIFF, total[total != 0]), windows.take(pa.array(kept))
 
 
 def _assembled(table: pa.Table, names: Sequence[str], arrays: Sequence[Any], keep: Sequence[str]) -> pa.Table:

@@ -54,7 +54,8 @@ def columns_of(node: Node) -> Types:
         case Aggregate():
             return {**{i: e.type for i, e in node.keys}, **{i: call.type for i, call in node.calls}}
         case Expand():
-            return {**columns_of(node.input), node.output: node.elements.type.value_type}
+            kept = {i: kind for i, kind in columns_of(node.input).items() if node.kept is None or i in node.kept}
+            return {**kept, node.output: node.elements.type.value_type}
         case Validity():
             return {**dict(node.columns), node.end: dict(node.columns)[node.time]}
         case Session():

@@ -16,6 +16,8 @@ from rejoinder import errors
 from rejoinder.ir.expressions import nodes
 from rejoinder.ir.expressions.expression import Expression, column, conjunction
 from rejoinder.ir.expressions.operators import compared, is_not_null, is_null
+from rejoinder.ir.expressions.scalar_operation import ScalarOperation
+from rejoinder.kernels.arrow.columns import DIFF
 from rejoinder.kernels.duckdb import duckdb_session, evaluate
 from rejoinder.kernels.duckdb.duckdb_words import quoted
 from rejoinder.kernels.duckdb.evaluate import filter_project, project, select_rows
@@ -286,3 +288,19 @@ class TestRepeats:
     def test_alone_and_of_nothing(self) -> None:
         assert project(self.ROWS, [("e", self.ELEMENTS)]).to_pydict() == {"e": [7, 8, None, 9]}
         assert project(self.ROWS.slice(0, 0), [("e", self.ELEMENTS)]).to_pydict() == {"e": []}
+
+
+def test_equal_rows_in_the_same_windows_are_repeated_once() -> None:
+    times = pa.array([1_000_000, 2_500_000, 2_900_000, 7_000_000, None, None], pa.timestamp("us"))
+    table = pa.table({"k": ["a", "a", "a", "a", "b", "b"], "ts": times, DIFF: [1, 1, 2, 1, 1, -1]})
+    operation = ScalarOperation("hop_starts", ("4000000", "2000000", "1"), nulls="never")
+    starts = Expression(
+        nodes.Call(operation, [nodes.Column("ts", times.type)], pa.list_(times.type)), "windows", repeats=True
+    )
+    outputs = [("k", column("k", pa.string())), ("start", starts)]
+    repeated = project(table, outputs, keep=(DIFF,))
+    seconds = [micros // 1_000_000 for micros in repeated.column("start").cast(pa.int64()).to_pylist()]
+    found = sorted(zip(repeated.column("k").to_pylist(), seconds, repeated.column(DIFF).to_pylist(), strict=True))
+    assert found == [("a", -2, 1), ("a", 0, 1), ("a", 0, 3), ("a", 2, 3), ("a", 4, 1), ("a", 6, 1)]
+    alone = project(table.drop_columns(["k", DIFF]).slice(0, 3), [("start", starts)])
+    assert alone.num_rows == 4 and sorted(alone.column(DIFF).to_pylist()) == [1, 1, 2, 2]

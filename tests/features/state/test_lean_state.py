@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from rejoinder.errors import Incomplete, SchemaChanged
+from rejoinder.errors import Incomplete, MissingRow, SchemaChanged
 from rejoinder.plan.physical.dataflow import SourceScan
 from rejoinder.store.runs.run import read_run
 from rejoinder.testing import Driver
@@ -188,3 +188,23 @@ def test_columns_that_are_not_read_must_fit_their_declaration(tmp_path: Path) ->
     write(tmp_path / "lines", 8)
     driver.step()
     check(driver)
+
+
+def test_another_arrangement_becomes_complete_when_the_complete_one_is_dropped() -> None:
+    driver = Driver()
+    driver.sql("CREATE CHANGELOG orders (id BIGINT)")
+    driver.sql("CREATE CHANGELOG lines (line BIGINT, order_id BIGINT, part BIGINT, price BIGINT, note STRING)")
+    driver.sql(f"CREATE VIEW narrow AS {NARROW}")
+    driver.sql("CREATE VIEW parts AS SELECT l.line, k.id FROM lines l JOIN orders k ON l.part = k.id")
+    insert(driver, "orders", (1,), (7,))
+    insert(driver, "lines", (10, 1, 7, 100, "a"), (11, None, None, 200, "b"))
+    driver.step()
+    assert not is_lean(driver, "lines[order_id]") and is_lean(driver, "lines[part]")
+    assert columns(driver, "lines[part]") == {"line", "part"}
+    driver.sql("DROP VIEW narrow")
+    assert columns(driver, "lines[part]") == set(COLUMNS)
+    delete(driver, "lines", (11, None, None, 200, "b"))
+    driver.step()
+    delete(driver, "lines", (10, 1, 7, 100, "other"))
+    with pytest.raises(MissingRow):
+        driver.step()

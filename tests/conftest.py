@@ -19,7 +19,9 @@ from tests.deep import IS_DEEP, TIMES
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-settings.register_profile("short", max_examples=10 * TIMES, derandomize=not IS_DEEP, deadline=None, print_blob=True)
+settings.register_profile(
+    "short", max_examples=25 * TIMES if IS_DEEP else 10, derandomize=not IS_DEEP, deadline=None, print_blob=True
+)
 settings.load_profile("short")
 
 pytest_plugins = ["tests.stores"]

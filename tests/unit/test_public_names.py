@@ -52,9 +52,10 @@ METHODS = {
     "Flow": """answer arrangements arrow backup catalog changelog changes close define delete drop epoch explain
         foreach_epoch idle insert is_running kafka keyed on_progress progress relation rename replace run
         sink sinks sql start stop stream subscribe table tvr udaf udf udtf vacuum view wait
-        warm_up watermark watermarks""",
+        warm_up watermark watermarks why why_not""",
     "Driver": """arrangements catalog delete drop epoch foreach_epoch idle insert late load messages rename replace
-        restart sink sql step stream subscribe table tvr udaf udf udtf vacuum watermark watermarks""",
+        restart sink sql step stream subscribe table tvr udaf udf udtf vacuum watermark watermarks
+        why why_not""",
 }
 # Arguments with a default that name what the call is about, rather than an option of it.
 SUBJECTS = {
@@ -68,6 +69,7 @@ SUBJECTS = {
     "of": {"key"},
     "column": {"reason"},
     "text_expression": {"text"},
+    "why": {"where"},
 }
 
 

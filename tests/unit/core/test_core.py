@@ -28,7 +28,7 @@ from rejoinder.errors import (
     UnknownName,
     Unsupported,
 )
-from tests.deep import TIMES
+from tests.deep import IS_DEEP, TIMES
 
 N = pa.schema([("n", pa.int64())])
 
@@ -214,7 +214,7 @@ ROWS = st.lists(
 )
 
 
-@settings(max_examples=5 * TIMES)
+@settings(max_examples=12 * TIMES if IS_DEEP else 5)
 @given(st.lists(st.tuples(ROWS, st.integers(0, 6)), max_size=6), st.integers(0, 6))
 def test_windows_equal_recomputation(batches: list[tuple[list[dict[str, Any]], int]], cut: int) -> None:
     operator = windows()
@@ -292,7 +292,7 @@ def test_what_is_no_snapshot_or_no_time_is_refused() -> None:
         Operator().restore(Operator(2).snapshot())
 
 
-@settings(max_examples=5 * TIMES)
+@settings(max_examples=12 * TIMES if IS_DEEP else 5)
 @given(st.lists(st.tuples(st.lists(st.integers(0, 30), max_size=8), st.integers(1, 6)), max_size=6), st.integers(1, 7))
 def test_hopping_windows_equal_recomputation(batches: list[tuple[list[int], int]], slide: int) -> None:
     schema = pa.schema([("t", pa.int64())])

@@ -22,7 +22,7 @@ NOT_SUPPORTED = {
 """What the documentation says is not supported. The fixed trees meet at most one in a hundred."""
 
 
-@pytest.mark.parametrize("seed", seeds(FLOWS, times=20))
+@pytest.mark.parametrize("seed", seeds(FLOWS, times=40))
 def test_every_tree_equals_duckdb_after_every_epoch(seed: int) -> None:
     tree_flow = flow(seed)
     outcome = played(tree_flow)

@@ -338,6 +338,33 @@ def check(state: State) -> None:
 
 
 @app.command()
+def diff(
+    state: State,
+    other: Annotated[
+        str | None, typer.Argument(metavar="[OTHER]", help="The state to compare with; STATE itself if left out.")
+    ] = None,
+    view: Annotated[
+        list[str] | None, typer.Option("--view", metavar="VIEW", help="Compare only this view; repeatable.")
+    ] = None,
+    as_of: Annotated[
+        int | None, typer.Option(min=0, metavar="EPOCH", show_default="newest", help="The epoch of STATE.")
+    ] = None,
+    other_as_of: Annotated[
+        int | None, typer.Option(min=0, metavar="EPOCH", show_default="newest", help="The epoch of OTHER.")
+    ] = None,
+    limit: Annotated[int, typer.Option(min=0, help="Rows to show for each view that differs.")] = 6,
+) -> None:
+    """Compare the views of two states, or of two epochs of one state, row by row; without Spark.
+
+    The exit code is 1 if they differ. The flows may be running.
+    """
+    from rejoinder.cli.commands.diff_states import show_difference
+
+    if not show_difference((state, other or state), (as_of, other_as_of), view or [], limit):
+        raise typer.Exit(1)
+
+
+@app.command()
 def vacuum(
     state: State,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only list what would be deleted.")] = False,

@@ -37,8 +37,8 @@ def summed(changes: Iterable[Row]) -> Bag:
     return Counter({name: count for name, count in total.items() if count})
 
 
-def wait_until(condition: Callable[[], bool], seconds: float = 60.0) -> None:
-    """Wait for something that a running flow is going to do."""
+def wait_until(condition: Callable[[], bool], seconds: float = 100.0) -> None:
+    """Wait for something that a running flow does; a tick that Spark has missed is repeated after a minute."""
     end = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < end, "waited in vain"

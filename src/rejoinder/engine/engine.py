@@ -51,7 +51,6 @@ from rejoinder.store.runs.spool import Spool
 HISTORY = 10_000
 PROGRESS_KEPT = 10_000
 SILENT = Signals()
-NO_RENAMES: Mapping[str, str] = {}
 
 
 class Engine:
@@ -285,7 +284,7 @@ class Engine:
         catalog: Catalog,
         *,
         kept: Catalog | None = None,
-        renames: Mapping[str, str] = NO_RENAMES,
+        renames: Mapping[str, str] | None = None,
         time_ms: int | None = None,
     ) -> None:
         """Adopt a new catalog at an epoch boundary: hydrate new views, drop unused state, commit.
@@ -297,11 +296,10 @@ class Engine:
         """
         with self.lock, deletion_named(self):
             self.publisher.settle()
-            before = self.base(kept, renames)
-            sources = {source.name for source in (kept or self.version.catalog).sources}
+            before = self.base(kept, renames or {})
             version, epoch = adopted(self, before, catalog)
-            accepted = partial(self._retain_signals, sources)
-            self._commit(version, before=before, epoch=epoch, time_ms=time_ms, accepted=accepted)
+            retained = partial(self._retain_signals, kept or self.version.catalog)
+            self._commit(version, before=before, epoch=epoch, time_ms=time_ms, accepted=retained)
             reach("after_definition", self.epoch)
             self.collector.collect(self)
 
@@ -310,9 +308,9 @@ class Engine:
         before = self.version if kept is None else reduced(self.version, kept)
         return renamed(before, kept or self.version.catalog, renames)
 
-    def _retain_signals(self, kept: set[str]) -> None:
+    def _retain_signals(self, kept: Catalog) -> None:
         """Remove the pending signals of dropped sources, also of those that were created again by the same name."""
-        names = kept & {source.name for source in self.version.catalog.sources}
+        names = {source.name for source in kept.sources} & {source.name for source in self.version.catalog.sources}
         self.pending_watermarks.retain_sources(names)
         self._idle = {name: partitions for name, partitions in self._idle.items() if name in names}
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from rich.progress import Progress
 
-from rejoinder.cli.terminal.screen import err, note, size
+from rejoinder.cli.terminal.screen import err, note
 from rejoinder.engine.maintenance.state_check import check_state
 from rejoinder.errors import Corrupt
+from rejoinder.formats.text.byte_size import size
 from rejoinder.store.objects.object_store import open_store
 
 

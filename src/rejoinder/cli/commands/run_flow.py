@@ -23,13 +23,14 @@ from rejoinder.cli.terminal.answers import Showing, show_answer
 from rejoinder.cli.terminal.change_lines import changes_of, show_epoch
 from rejoinder.cli.terminal.error_places import placed
 from rejoinder.cli.terminal.progress_line import ProgressLine
-from rejoinder.cli.terminal.screen import err, note, size, status
+from rejoinder.cli.terminal.screen import err, note, status
 from rejoinder.engine.definitions.definition_batch import new_sources
 from rejoinder.engine.engine import HISTORY
 from rejoinder.engine.epoch_progress import Progress
 from rejoinder.engine.statements import find_view
 from rejoinder.engine.status.pending_changes import pending_views
 from rejoinder.errors import UnknownName, Unsupported
+from rejoinder.formats.text.byte_size import size
 from rejoinder.ir.catalog import Catalog, Source
 from rejoinder.plan.physical.dataflow import SourceScan
 from rejoinder.planner import plan

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from rejoinder.cli.commands.open_state import refuse_missing
-from rejoinder.cli.terminal.screen import count, note, size
+from rejoinder.cli.terminal.screen import count, note
 from rejoinder.engine.maintenance.vacuum import vacuum
+from rejoinder.formats.text.byte_size import size
 from rejoinder.formats.text.neutral_text import neutral
 from rejoinder.store.objects.object_store import open_store
 

@@ -10,8 +10,9 @@ from rich.live import Live
 from rich.spinner import Spinner
 from rich.text import Text
 
-from rejoinder.cli.terminal.screen import count, duration, err, size
+from rejoinder.cli.terminal.screen import count, duration, err
 from rejoinder.engine.epoch_progress import Progress
+from rejoinder.formats.text.byte_size import size
 
 PLAIN_SECONDS = 1.0
 IDLE_SECONDS = 2.0

@@ -103,19 +103,6 @@ def count(number: int, noun: str) -> str:
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
-def size(count_: float) -> str:
-    """Format a number of bytes.
-
-    >>> size(0), size(2048), size(3_500_000)
-    ('0 B', '2.0 KB', '3.3 MB')
-    """
-    for unit in ("B", "KB", "MB", "GB"):
-        if count_ < 1024:
-            return f"{count_:.0f} {unit}" if unit == "B" else f"{count_:.1f} {unit}"
-        count_ /= 1024
-    return f"{count_:.1f} TB"
-
-
 def duration(seconds: float) -> str:
     """Format a span of time.
 

@@ -17,19 +17,6 @@ def count(number: float) -> str:
     return f"{number:,.0f}"
 
 
-def size(number: float) -> str:
-    """Format a number of bytes.
-
-    >>> size(12), size(2048)
-    ('12 B', '2.0 KB')
-    """
-    for unit in ("B", "KB", "MB", "GB"):
-        if number < 1024:
-            return f"{number:.0f} {unit}" if unit == "B" else f"{number:.1f} {unit}"
-        number /= 1024
-    return f"{number:.1f} TB"
-
-
 def duration(milliseconds: float) -> str:
     """Format a duration.
 

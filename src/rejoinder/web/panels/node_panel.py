@@ -6,6 +6,7 @@ from rejoinder.engine.engine import Engine
 from rejoinder.engine.status.explain_statements import explain, show
 from rejoinder.errors import UnknownName
 from rejoinder.explain.bound_certificate import Certificate
+from rejoinder.formats.text.byte_size import size
 from rejoinder.ir.catalog import View
 from rejoinder.kernels.arrow.columns import DIFF, HASH, contiguous, diffs, without
 from rejoinder.kernels.arrow.consolidate import consolidate
@@ -14,7 +15,7 @@ from rejoinder.secret_options import redacted, redacted_text
 from rejoinder.state.flow_state import State
 from rejoinder.store.runs.run import read_run
 from rejoinder.web.flow_status import FlowStatus
-from rejoinder.web.panels.figures import count, size
+from rejoinder.web.panels.figures import count
 from rejoinder.web.panels.markup import Content, Markup, facts, join, name_of, tag
 from rejoinder.web.panels.row_panels import rows_panel, text_panel
 from rejoinder.web.view_history import ROWS_READ, ROWS_SHOWN, plain_values

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
+from rejoinder.formats.text.byte_size import size
 from rejoinder.formats.text.row_text import text
 from rejoinder.secret_options import redacted_text
 from rejoinder.state.epoch_log import PARTS, EpochEntry
 from rejoinder.web.flow_status import FlowStatus, ViewStatus, WatermarkStatus, milliseconds_of
 from rejoinder.web.graph import Node
-from rejoinder.web.panels.figures import clock, count, duration, size
+from rejoinder.web.panels.figures import clock, count, duration
 from rejoinder.web.panels.markup import Markup, cut, escaped, join, name_of, table, tag
 from rejoinder.web.panels.picture import picture
 

@@ -17,7 +17,7 @@ from typing import Any
 import pyspark
 from pyspark.sql import SparkSession
 
-from rejoinder.exchange.session.jars import KAFKA, SETTING, provide
+from rejoinder.exchange.session.jars import KAFKA, SETTING, provide, resolver_lock
 
 VERSION = "4.1.1"
 START_SECONDS = 60
@@ -107,7 +107,8 @@ def fetch_jars(folder: Path, module: str = "kafka_2.13") -> str:
     command = [java(), "-jar", str(ivy), "-ivy", str(description), "-types", "jar", "bundle", "-cachepath", str(found)]
     said = ""
     for _ in range(2):  # a download may be cut off
-        done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=folder)
+        with resolver_lock():
+            done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=folder)
         said = done.stdout + done.stderr
         if done.returncode == 0 and found.exists():
             return found.read_text().strip()

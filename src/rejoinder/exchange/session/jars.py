@@ -71,7 +71,7 @@ def provide(session: SparkSession, package: Package) -> None:
     before = {str(place) for place in loader.getURLs()}
     for place in (jar.format(**versions) for jar in jars):
         try:
-            with _resolver_lock():
+            with resolver_lock():
                 _add(session, loader, f"ivy://{place}" if ":" in place and "://" not in place else place)
         except (Py4JJavaError, PySparkException) as failure:
             raise RuntimeMismatch(
@@ -90,7 +90,7 @@ def provide(session: SparkSession, package: Package) -> None:
 
 
 @contextmanager
-def _resolver_lock() -> Iterator[None]:
+def resolver_lock() -> Iterator[None]:
     """Let only one process of this user resolve at a time on this host: Ivy's cache does not support two writers."""
     with lock_file(os.path.join(tempfile.gettempdir(), f"rejoinder-ivy-{os.getuid()}.lock")) as file:
         fcntl.flock(file, fcntl.LOCK_EX)

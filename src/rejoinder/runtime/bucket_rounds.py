@@ -26,13 +26,14 @@ from rejoinder.kernels.arrow.columns import PARTITION, contiguous, drop_unit_dif
 from rejoinder.kernels.arrow.ordered import LEAST
 from rejoinder.kernels.arrow.scatter import decode, encode, sorted_by_hash
 from rejoinder.plan.physical.dataflow import Dataflow, Scan, SourceScan
-from rejoinder.plan.physical.steps import Current, Step
+from rejoinder.plan.physical.steps import Current, OnTime, Step
 from rejoinder.runtime.epoch_caps import check_intake
 from rejoinder.runtime.null_columns import NullColumns
 from rejoinder.runtime.scan import largest_times, scan
 from rejoinder.runtime.steps.arrange import insert_runs
 from rejoinder.runtime.steps.emit import insert_changelog_runs
 from rejoinder.runtime.steps.step_registry import STEP_FUNCTIONS
+from rejoinder.runtime.steps.time.on_time import has_late_rows
 from rejoinder.runtime.task import MAX_PAIRS, Clock, Report, Task
 from rejoinder.store.objects.object_store import ObjectStore
 from rejoinder.store.runs.expiry import Expiry
@@ -167,7 +168,8 @@ class ScanRound:
                 expiry, now = self.work.setting.expiry, self.work.clock.now
                 nulls = NullColumns.of(source, split)
                 opened = partial(_report_signature, report, source, split)
-                for stream, table in scan(self.work.store, source, split, self.work.before, expiry, now, opened):
+                late = partial(self._has_late_rows, source.stream)
+                for stream, table in scan(self.work.store, source, split, self.work.before, expiry, now, opened, late):
                     task = self.work.task(0)
                     task.streams[stream] = without(table, [PARTITION])
                     run_steps(task, self.work.plan.rounds[0])
@@ -190,6 +192,11 @@ class ScanRound:
         if due:
             nothing = json.dumps(Report().to_json()).encode()
             yield exchange_batch([(bucket, REPORT, nothing) for bucket in sorted(due)])
+
+    def _has_late_rows(self, stream: str, rows: pa.Table) -> bool:
+        """Whether rows of a source are late for some view, which takes them with all their columns."""
+        steps = (step for step in self.work.plan.rounds[0] if isinstance(step, OnTime) and step.input == stream)
+        return any(has_late_rows(rows, step, self.work.clock) for step in steps)
 
 
 def _report_signature(report: Report, source: Scan, split: Split, signature: str) -> None:

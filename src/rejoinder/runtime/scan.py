@@ -56,14 +56,19 @@ def scan(
     expiry: Mapping[str, Expiry],
     now: int,
     opened: Callable[[str], None] = lambda signature: None,
+    needs_record: Callable[[pa.Table], bool] = lambda rows: False,
 ) -> Iterator[tuple[str, pa.Table]]:
     """Yield the chunks of a split as (stream, delta). `now` is the clock of the epoch, in microseconds.
 
-    If the split is a file, `opened` is called with its signature.
+    If the split is a file, `opened` is called with its signature. Of a scan with few columns, the rows of a file have
+    all columns from the first chunk on for which `needs_record` is true.
     """
     if isinstance(scan_, SourceScan):
         assert not isinstance(split, StateSplit)
-        yield from _scan_source(scan_, split, now, opened)
+        if isinstance(split, FileSplit) and scan_.columns is not None:
+            yield from _scan_columns(scan_, split, now, opened, needs_record)
+        else:
+            yield from _scan_source(scan_, split, now, opened)
         return
     assert isinstance(split, StateSplit)
     match scan_:
@@ -78,6 +83,32 @@ def scan(
             yield from _scan_due(store, scan_, before[scan_.pending.id][split.bucket])
         case UnitScan():
             yield scan_.stream, pa.Table.from_pylist([{}], schema=UNIT_SCHEMA)
+
+
+def _scan_columns(
+    scan_: SourceScan,
+    split: FileSplit,
+    now: int,
+    opened: Callable[[str], None],
+    needs_record: Callable[[pa.Table], bool],
+) -> Iterator[tuple[str, pa.Table]]:
+    """Yield the chunks of a file with the columns of the scan, and its rest with all columns if that is needed.
+
+    A scan with few columns rejects no rows, so that a position in the file is the number of rows before it.
+    """
+    position = 0
+    for stream, rows in _scan_source(scan_, split, now, opened):
+        if needs_record(rows):
+            break
+        yield stream, rows
+        position += rows.num_rows
+    else:
+        return
+    for stream, rows in _scan_source(replace(scan_, columns=None), split, now, opened):
+        skipped = min(position, rows.num_rows)
+        position -= skipped
+        if skipped < rows.num_rows:
+            yield stream, rows.slice(skipped)
 
 
 def _scan_source(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pyarrow as pa
@@ -188,6 +189,36 @@ def test_columns_that_are_not_read_must_fit_their_declaration(tmp_path: Path) ->
     write(tmp_path / "lines", 8)
     driver.step()
     check(driver)
+
+
+@pytest.mark.parametrize("late", [(), (0,), (2500,), (1023, 1024, 2999)])
+def test_late_rows_of_a_scan_with_few_columns_are_whole(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, late: tuple[int, ...]
+) -> None:
+    """The file has three chunks; the whole records are read from the first one with a late row on."""
+    monkeypatch.setattr("rejoinder.runtime.scan.CHUNK_ROWS", 1024)
+    driver = Driver(store=str(tmp_path / "s"))
+    declared = "(n BIGINT, ts TIMESTAMP, note STRING, WATERMARK ts DELAY OF INTERVAL 0 SECONDS)"
+    (tmp_path / "events").mkdir()
+    driver.sql(f"CREATE STREAM events {declared} USING parquet OPTIONS (path '{tmp_path / 'events'}')")
+    driver.sql(
+        "CREATE VIEW counts AS SELECT window_start, COUNT(*) AS c"
+        " FROM TABLE(TUMBLE(TABLE events, DESCRIPTOR(ts), INTERVAL 1 HOUR)) GROUP BY window_start, window_end"
+    )
+    scan = driver._engine.dataflow.scans["events"]
+    assert isinstance(scan, SourceScan) and scan.columns is not None and "note" not in scan.columns
+    for number, old in enumerate([(), late]):
+        times = [(5 + number) * 3_600_000_000 if n not in old else 0 for n in range(3000)]
+        table = {
+            "n": range(3000),
+            "ts": pa.array(times, pa.timestamp("us", "UTC")),
+            "note": [f"n{n}" for n in range(3000)],
+        }
+        pq.write_table(pa.table(table), tmp_path / "events" / f"{number}.parquet")
+        driver.step()
+    assert [row["c"] for row in driver.table("counts")] == [3000, 3000 - len(late)]
+    kept = [json.loads(row["row"]) for row in driver.table("counts.late")]
+    assert sorted((row["n"], row["note"]) for row in kept) == [(n, f"n{n}") for n in late]
 
 
 def test_another_arrangement_becomes_complete_when_the_complete_one_is_dropped() -> None:

@@ -18,7 +18,7 @@ from rejoinder.ir.expressions.expression import Expression
 from rejoinder.kernels.arrow.columns import DIFF, ERROR, SEQUENCE
 from rejoinder.plan.physical.arrangement import Arrangement
 from rejoinder.plan.physical.dataflow import Scan, SourceScan
-from rejoinder.plan.physical.steps import Check, Derive, Send, Step
+from rejoinder.plan.physical.steps import Check, Derive, OnTime, Send, Step
 from rejoinder.plan.schedule.source_state import is_kept_outside
 
 if TYPE_CHECKING:
@@ -73,23 +73,32 @@ def with_sent_columns(
 def with_read_columns(scan: Scan, steps: Sequence[Step]) -> Scan:
     """Return the scan of a source with the columns that the steps of round 0 read.
 
-    All columns are read where rows are rejected, computed or replaced by key, since these need the whole record.
+    All columns are read where rows are rejected, computed or replaced by key, since these need the whole record. A
+    late row needs it, too: the scan reads the whole records of a file from the first late row on.
     """
     if not isinstance(scan, SourceScan):
         return scan
     source = scan.source
     if source.kind == "table" or source.rejects or source.computed or source_side(source).schema_reader is None:
         return scan
-    columns = _union([_columns_of(step) for step in steps if getattr(step, "input", None) == scan.stream])
+    columns = _columns_from(scan.stream, steps)
     if columns is None:
         return scan
     partition = () if source.partition_by is None else (source.partition_by,)
     return replace(scan, columns=columns.union(source.watermarks, partition))
 
 
-def _columns_of(step: Step) -> Collection[str] | None:
-    """Return the columns that a step reads from its input; None: all."""
+def _columns_from(stream: str, steps: Sequence[Step]) -> frozenset[str] | None:
+    """Return the columns that some step reads from a stream; None: all."""
+    return _union([_columns_of(step, steps) for step in steps if getattr(step, "input", None) == stream])
+
+
+def _columns_of(step: Step, steps: Sequence[Step]) -> Collection[str] | None:
+    """Return the columns that a step reads from its input, for itself or for those that read its output; None: all."""
     match step:
+        case OnTime():
+            passed = _columns_from(step.output, steps)
+            return None if passed is None else passed.union(column for column, _ in step.times)
         case Send():
             return step.columns
         case Derive():

@@ -18,7 +18,7 @@ from rejoinder.kernels.arrow.hashing import Mask
 from rejoinder.kernels.arrow.ordered import LEAST, as_column
 from rejoinder.plan.physical.steps import OnTime
 from rejoinder.runtime.row_json import as_json
-from rejoinder.runtime.task import Task
+from rejoinder.runtime.task import Clock, Task
 from rejoinder.store.runs.time_values import NO_TIME, times_of
 from rejoinder.watermarks.formula import value_of
 
@@ -41,6 +41,14 @@ def on_time(task: Task, step: OnTime) -> None:
     on_time_rows = stream if not late.any() else take(stream, np.flatnonzero(~late))
     if on_time_rows.num_rows:
         task.streams[step.output] = on_time_rows
+
+
+def has_late_rows(rows: pa.Table, step: OnTime, clock: Clock) -> bool:
+    """Whether the step would keep or report one of the rows as late, for which it needs all columns."""
+    bounds = ((column, value_of(formula, clock.watermarks, LEAST)) for column, formula in step.times)
+    return step.policy != "drop" and any(
+        _missed(rows, column, watermark, keeps_nulls=step.keeps_nulls).any() for column, watermark in bounds
+    )
 
 
 def _missed(stream: pa.Table, column: str, watermark: int, *, keeps_nulls: bool) -> Mask:

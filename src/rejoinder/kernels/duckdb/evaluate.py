@@ -26,7 +26,7 @@ from rejoinder.host.memory import out_of_memory
 from rejoinder.ir.expressions.comparisons import Comparison
 from rejoinder.ir.expressions.expression import Expression
 from rejoinder.ir.expressions.nodes import Attempt, Call
-from rejoinder.kernels.arrow.columns import DIFF, diffs, replaced, single_chunk, take, without
+from rejoinder.kernels.arrow.columns import DIFF, Int64, diffs, replaced, single_chunk, take, without
 from rejoinder.kernels.arrow.groups import group_rows
 from rejoinder.kernels.duckdb.duckdb_session import session
 from rejoinder.kernels.duckdb.duckdb_words import quoted
@@ -114,11 +114,11 @@ def _repeated(table: pa.Table, outputs: Sequence[tuple[str, Expression]], keep: 
     """Evaluate outputs of which one is a list, and repeat each row for its elements."""
     (position,) = [index for index, (_, expression) in enumerate(outputs) if expression.repeats]
     name, expression = outputs[position]
-    (lists,) = _evaluate(table, [Expression(expression.node, expression.text)])
-    elements = single_chunk(lists)
     rest = project(table, [output for output in outputs if output[0] != name], keep)
     if isinstance(expression.node, Call) and expression.node.operation.name in _WINDOWS:
-        rest, elements = _merged(rest, elements)
+        rest, elements = _merged(rest, *_distinct_windows(table, expression))
+    else:
+        elements = _lists(table, expression)
     count = pc.sum(pc.list_value_length(elements)).as_py() or 0
     if count > caps().max_repeated_rows:
         detail = f"{count:,} rows from {table.num_rows:,}" + (
@@ -132,22 +132,38 @@ def _repeated(table: pa.Table, outputs: Sequence[tuple[str, Expression]], keep: 
     return rest.take(rows).add_column(position, name, pc.list_flatten(elements))
 
 
-def _merged(rows: pa.Table, windows: pa.ListArray) -> tuple[pa.Table, pa.ListArray]:
+def _lists(table: pa.Table, expression: Expression) -> pa.ListArray:
+    (lists,) = _evaluate(table, [Expression(expression.node, expression.text)])
+    return single_chunk(lists)
+
+
+def _distinct_windows(table: pa.Table, expression: Expression) -> tuple[pa.ListArray, Int64]:
+    """Return the windows of each distinct time, and for each row the position of its windows among them."""
+    if len(expression.columns) != 1:
+        return _lists(table, expression), np.arange(table.num_rows)
+    (name,) = expression.columns
+    times = single_chunk(table.column(name)).dictionary_encode(null_encoding="encode")
+    return _lists(pa.table({name: times.dictionary}), expression), np.asarray(times.indices, np.int64)
+
+
+def _merged(rows: pa.Table, windows: pa.ListArray, windows_of: Int64) -> tuple[pa.Table, pa.ListArray]:
     """Merge rows that are equal and in the same windows, so that each is repeated once; their diffs are added.
 
-    Windows are equally far apart, so the first one and their number determine the others.
+    `windows_of` has the position in `windows` of each row. Windows are equally far apart, so the first one and their
+    number determine the others.
     """
     sizes = np.asarray(pc.list_value_length(windows))
     first = pa.array(np.asarray(windows.offsets)[:-1], mask=sizes == 0)
-    keyed = without(rows, [DIFF]).append_column(_FIRST, windows.values.take(first))
-    keyed = keyed.append_column(_ROW, pa.array(sizes))
+    panes = pa.table({_FIRST: windows.values.take(first), _ROW: pa.array(sizes)})
+    pane_of = group_rows(panes, panes.column_names).group_of[windows_of]
+    keyed = without(rows, [DIFF]).append_column(_FIRST, pa.array(pane_of, pa.int64()))
     groups = group_rows(keyed, keyed.column_names)
     if len(groups.starts) == rows.num_rows:
-        return rows, windows
+        return rows, windows.take(pa.array(windows_of))
     total = np.bincount(groups.group_of, weights=diffs(rows), minlength=len(groups.starts)).astype(np.int64)
     kept = groups.starts[total != 0]
     merged = take(replaced(rows, DIFF, diffs(rows)), kept)
-    return replaced(merged, DIFF, total[total != 0]), windows.take(pa.array(kept))
+    return replaced(merged, DIFF, total[total != 0]), windows.take(pa.array(windows_of[kept]))
 
 
 def _assembled(table: pa.Table, names: Sequence[str], arrays: Sequence[Any], keep: Sequence[str]) -> pa.Table:

@@ -54,6 +54,8 @@ class SourceSide:
     """Prefixes of options that are passed on."""
     needs: tuple[str, ...] = ()
     """Options that a definition must have."""
+    alterable: frozenset[str] = frozenset()
+    """Its own options that ALTER can change. Rows that were read, and positions, keep their meaning."""
     noun = "it"
     """Its input in messages, as in "a topic is not read again"."""
     reader: Reader | None = None

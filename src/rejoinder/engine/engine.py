@@ -17,9 +17,8 @@ from functools import partial
 from rejoinder.engine.collector import KEEP_VERSIONS, Collector
 from rejoinder.engine.epoch import attempt
 from rejoinder.engine.epoch_progress import Progress, entry_of, lag_of, log_progress, shown_rows
+from rejoinder.engine.hydration.edits import NO_EDITS, Edits
 from rejoinder.engine.hydration.redefinition import adopted, reordered
-from rejoinder.engine.hydration.removal import reduced
-from rejoinder.engine.hydration.renaming import renamed
 from rejoinder.engine.hydration.source_replay import SourceReplay, Topics
 from rejoinder.engine.maintenance.state_deletion import deletion_named, refuse_deleted
 from rejoinder.engine.maintenance.state_format import format_named
@@ -282,31 +281,24 @@ class Engine:
     def define(
         self,
         catalog: Catalog,
+        edits: Edits = NO_EDITS,
         *,
-        kept: Catalog | None = None,
-        renames: Mapping[str, str] | None = None,
         time_ms: int | None = None,
     ) -> None:
         """Adopt a new catalog at an epoch boundary: hydrate new views, drop unused state, commit.
 
         If views are replaced, the commit is the next epoch, with the difference of their content. It reads no input.
-        `kept` has the definitions that keep their state; None means all current ones. A definition that is not in it
-        starts without state, even if the new catalog has it again. `renames` are new names of kept views, and `time_ms`
-        is the time of the commit; None means now. Raises `Incomplete` if a new view needs rows that have expired.
+        `edits` say what happens to the state before that. `time_ms` is the time of the commit; None means now. Raises
+        `Incomplete` if a new view needs rows that have expired.
         """
         with self.lock, deletion_named(self):
             self.publisher.settle()
-            before = self.base(kept, renames or {})
+            before = edits.base(self.version)
             version, epoch = adopted(self, before, catalog)
-            retained = partial(self._retain_signals, kept or self.version.catalog)
+            retained = partial(self._retain_signals, edits.kept or self.version.catalog)
             self._commit(version, before=before, epoch=epoch, time_ms=time_ms, accepted=retained)
             reach("after_definition", self.epoch)
             self.collector.collect(self)
-
-    def base(self, kept: Catalog | None, renames: Mapping[str, str]) -> Version:
-        """Return the version that a definition builds on: with the state of `kept`, under new names (`define`)."""
-        before = self.version if kept is None else reduced(self.version, kept)
-        return renamed(before, kept or self.version.catalog, renames)
 
     def _retain_signals(self, kept: Catalog) -> None:
         """Remove the pending signals of dropped sources, also of those that were created again by the same name."""

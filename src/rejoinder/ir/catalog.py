@@ -9,8 +9,10 @@ from typing import Any, Literal
 import pyarrow as pa
 
 from rejoinder.errors import DefinitionConflict, UnknownName, near_misses
+from rejoinder.ir.evolution.former_definition import FormerDefinition
 from rejoinder.ir.expressions.expression import Expression
 from rejoinder.ir.identities import RelationId, SideOutput, SourceRows, ViewRows
+from rejoinder.ir.schema_text import schema_from_json, schema_to_json
 from rejoinder.ir.source_reading import EVERYTHING, Reading
 from rejoinder.ir.user_functions import UserFunction
 
@@ -65,6 +67,8 @@ class Source:
     """The zone of texts without an offset: that of the flow. UTC until the flow is planned."""
     side_output: SideOutput | None = None
     """The side output that it stands for; None for a source that is defined."""
+    history: tuple[FormerDefinition, ...] = ()
+    """Its definitions before each ALTER, oldest first, by which older files are read again."""
 
     @property
     def recorded(self) -> Source:
@@ -243,23 +247,24 @@ class Catalog:
 
     def with_options(self, name: str, options: Mapping[str, str]) -> Catalog:
         """Set options of a view; others keep their values."""
-        changed = [
-            replace(r, options={**r.options, **options}) if isinstance(r, View) and r.name == name else r
-            for r in self.relations
-        ]
-        return replace(self, relations=tuple(changed))
+        view = self.get(name)
+        return self.with_changed(replace(view, options={**view.options, **options}))
 
     def with_reading(self, name: str, reading: Reading) -> Catalog:
         """Set how a view reads its sources."""
-        changed = [replace(r, reading=reading) if isinstance(r, View) and r.name == name else r for r in self.relations]
-        return replace(self, relations=tuple(changed))
+        view = self.get(name)
+        assert isinstance(view, View)
+        return self.with_changed(replace(view, reading=reading))
+
+    def with_changed(self, relation: Relation) -> Catalog:
+        """Put a relation in the place of the one of its name."""
+        return replace(self, relations=tuple(relation if r.name == relation.name else r for r in self.relations))
 
     def with_incomplete(self, name: str) -> Catalog:
         """Mark a source as incomplete."""
         source = self.get(name)
         assert isinstance(source, Source)
-        marked = replace(source, incomplete=True)
-        return replace(self, relations=tuple(marked if r is source else r for r in self.relations))
+        return self.with_changed(replace(source, incomplete=True))
 
     def with_index(self, index: Index) -> Catalog:
         """Add an index. Raises `DefinitionConflict` if the name is taken."""
@@ -356,6 +361,7 @@ def _relation_to_json(relation: Relation) -> dict[str, Any]:
         "mark_at": relation.mark_at,
         **({"computed": [list(pair) for pair in relation.computed]} if relation.computed else {}),
         **({"incomplete": True} if relation.incomplete else {}),
+        **({"history": [former.to_json() for former in relation.history]} if relation.history else {}),
     }
 
 
@@ -379,15 +385,5 @@ def _relation_from_json(data: Mapping[str, Any]) -> Relation:
         data.get("mark_at"),
         tuple((name, text) for name, text in data.get("computed", ())),
         incomplete=data.get("incomplete", False),
+        history=tuple(map(FormerDefinition.from_json, data.get("history", ()))),
     )
-
-
-def schema_to_json(schema: pa.Schema) -> str:
-    """Write a schema as text: Arrow's own serialised form, which keeps every type exactly."""
-    encoded: str = schema.serialize().to_pybytes().hex()
-    return encoded
-
-
-def schema_from_json(text: str) -> pa.Schema:
-    """Read what `schema_to_json` wrote."""
-    return pa.ipc.read_schema(pa.BufferReader(bytes.fromhex(text)))

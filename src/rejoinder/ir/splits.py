@@ -32,6 +32,8 @@ class FileSplit:
     path: str
     time: int
     """When it was modified, in milliseconds; the number of the file for rows of an inbox."""
+    former: int | None = None
+    """The number of the former definition by which it is read again; None: the current one."""
 
 
 @dataclass(frozen=True)
@@ -72,7 +74,7 @@ def to_row(split: Split) -> SplitRow:
     """Return a split as a row."""
     match split:
         case FileSplit():
-            return FILE, split.scan, split.path, split.time, None
+            return FILE, split.scan, split.path, split.time, None if split.former is None else b"%d" % split.former
         case RowsSplit():
             return ROWS, split.scan, None, split.number, split.rows
         case RecordsSplit():
@@ -81,13 +83,16 @@ def to_row(split: Split) -> SplitRow:
             return STATE, split.scan, None, split.bucket, None
 
 
-def from_row(kind: str, scan: str, path: str, number: int, payload: bytes | pa.Buffer) -> Split:
+def from_row(kind: str, scan: str, path: str, number: int, payload: bytes | pa.Buffer | None) -> Split:
     """Return the split of a row."""
     if kind == FILE:
-        return FileSplit(scan, path, number)
+        return FileSplit(scan, path, number, int(bytes(payload)) if payload else None)
+    if kind == STATE:
+        return StateSplit(scan, number)
+    assert payload is not None, "rows and records have a payload"
     if kind == ROWS:
         return RowsSplit(scan, payload, number)
-    return RecordsSplit(scan, path, payload, number) if kind == RECORDS else StateSplit(scan, number)
+    return RecordsSplit(scan, path, payload, number)
 
 
 def split_batch(splits: Iterable[Split]) -> pa.RecordBatch:

@@ -17,6 +17,7 @@ from rejoinder.formats.conform import conform
 from rejoinder.formats.record_checks import DELETES, INSERTS, mark_of, signs_of
 from rejoinder.formats.unreadable import Unreadable
 from rejoinder.ir.catalog import Source
+from rejoinder.ir.evolution.former_definition import former_source
 from rejoinder.ir.logical import EMIT_AT, GATE
 from rejoinder.ir.splits import FileSplit, RecordsSplit, RowsSplit, Split, StateSplit
 from rejoinder.kernels.arrow.columns import (
@@ -39,6 +40,7 @@ from rejoinder.plan.physical.dataflow import ArrangementScan, ChangelogScan, Due
 from rejoinder.runtime.computed_values import with_computed
 from rejoinder.runtime.future_rows import split_future_rows
 from rejoinder.store.objects.object_store import ObjectStore
+from rejoinder.store.runs.changed_columns import changed_columns
 from rejoinder.store.runs.expiry import Expiry
 from rejoinder.store.runs.run import lies_in, read_run
 from rejoinder.store.runs.spine import Spine
@@ -114,14 +116,18 @@ def _scan_columns(
 def _scan_source(
     scan_: SourceScan, split: FileSplit | RowsSplit | RecordsSplit, now: int, opened: Callable[[str], None]
 ) -> Iterator[tuple[str, pa.Table]]:
-    source, recorded = scan_.source, scan_.source.recorded
+    former = split.former if isinstance(split, FileSplit) else None
+    source = scan_.source if former is None else former_source(scan_.source, former)
+    changes = () if former is None else [change for was in scan_.source.history[former:] for change in was.changes]
+    columns = scan_.columns if former is None else None
+    recorded = source.recorded
     readable = replace(recorded, schema=schema_in_zone(recorded.schema, arrow_zone(source.time_zone)))
     tables: Iterator[tuple[bool, pa.Table]]
     path: str | None
     if isinstance(split, FileSplit):
-        tables = read_file(split.path, readable, CHUNK_ROWS, opened, scan_.columns)
+        tables = read_file(split.path, readable, CHUNK_ROWS, opened, columns)
         path, number, place = split.path, split.time, split.path
-        recorded = recorded if scan_.columns is None else recorded.with_columns(scan_.columns)
+        recorded = recorded if columns is None else recorded.with_columns(columns)
     elif isinstance(split, RecordsSplit):
         tables = read_records(split.topic, decode(split.records), readable)
         path, number, place = split.topic, split.time, f"topic {split.topic}"
@@ -139,7 +145,7 @@ def _scan_source(
                 if rejected is not None:
                     yield str(source.rejected), rejected
             if delta.num_rows:
-                yield scan_.stream, delta
+                yield scan_.stream, changed_columns(delta, changes)
 
 
 def _scan_arrangement(

@@ -124,6 +124,10 @@ class Positions:
         kept = {stream: position for stream, position in self.streams.items() if stream.source in sources}
         return replace(self, streams=kept)
 
+    def files_of(self, source: str) -> int:
+        """Return the number of files of a source that the committed epochs have read, by its identity."""
+        return sum(position.files.entries for stream, position in self.streams.items() if stream.source == source)
+
     def files_read(self, store: ObjectStore, source: str) -> list[FileRead]:
         """Return the files of a source that the committed epochs have read, in the order in which they were read.
 

@@ -301,9 +301,9 @@ class Driver(Readings, Functions):
         epoch = self._engine.epoch + 1
         try:
             splits: list[Split] = []
-            for name, source in {source.name: source for source, _, _ in pending}.items():
+            for name in {source.name: source for source, _, _ in pending}:
                 entries = [(row, sign) for into, row, sign in pending if into.name == name]
-                splits.append(RowsSplit(name, encoded(source, entries, self.catalog.time_zone)))
+                splits.append(RowsSplit(name, encoded(self._source(name), entries, self.catalog.time_zone)))
             with deletion_named(self._engine):
                 positions, files = new_files(self._engine)
             splits += files

@@ -8,7 +8,8 @@ import pyarrow as pa
 import pytest
 
 from rejoinder.errors import DefinitionConflict, UnknownName
-from rejoinder.ir.catalog import Catalog, Index, Source, View, schema_from_json, schema_to_json
+from rejoinder.ir.catalog import Catalog, Index, Source, View
+from rejoinder.ir.schema_text import schema_from_json, schema_to_json
 from tests.unit.kernels.arrow.tables import TYPES, array_of
 
 

@@ -23,6 +23,7 @@ from rejoinder.engine.unread_sources import unread_sources
 from rejoinder.errors import Corrupt, InvalidSql, RejoinderError
 from rejoinder.formats.text.neutral_text import neutral_lines
 from rejoinder.kernels.zones.zone_offsets import arrow_zone
+from rejoinder.sql.statements.alter_source import AlterSource
 from rejoinder.sql.statements.function_statements import CreateFunction
 from rejoinder.sql.statements.statement_parser import (
     AlterView,
@@ -127,6 +128,8 @@ def confirmation(statement: Definition) -> str:
             return f"created view {name}"
         case RenameView(name=name, new_name=new_name):
             return f"renamed view {name} to {new_name}"
+        case AlterSource(name=name):
+            return f"altered {name}"
         case AlterView(name=name):
             return f"altered view {name}"
         case CreateIndex(name=name):

@@ -17,7 +17,7 @@ from rejoinder.connectors.connector import (
     SourceSide,
     TargetContext,
 )
-from rejoinder.connectors.files.options import FILE_OPTIONS, check_files, check_flat
+from rejoinder.connectors.files.options import ALTERABLE, FILE_OPTIONS, check_files, check_flat
 from rejoinder.connectors.files.target import FilesTarget
 from rejoinder.connectors.files.writers import Writer, write_csv, write_json, write_parquet
 from rejoinder.errors import InvalidSql, Unsupported
@@ -38,6 +38,7 @@ class FileSource(SourceSide):
 
     options = frozenset(FILE_OPTIONS)
     needs = ("path",)
+    alterable = frozenset(ALTERABLE)
     rereading = Rereading.FILES
 
     def __init__(self, reader: Reader, schema_reader: SchemaReader | None = None) -> None:

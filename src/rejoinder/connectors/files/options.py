@@ -13,6 +13,7 @@ from rejoinder.ir.type_names import spark_name
 CSV_OPTIONS = ("header", "sep", "delimiter", "quote", "nullvalue", "multiline")
 _PICKING = ("maxfilespertrigger", "maxbytespertrigger", "pathglobfilter", "recursivefilelookup", "maxfileage")
 _TIDYING = ("cleansource", "sourcearchivedir", "latestfirst")
+ALTERABLE = ("path", *CSV_OPTIONS, *_PICKING, "latestfirst")
 FILE_OPTIONS = ("path", "envelope", "time_unit", *CSV_OPTIONS, *_PICKING, *_TIDYING)
 
 

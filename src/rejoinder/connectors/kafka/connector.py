@@ -20,7 +20,7 @@ from rejoinder.connectors.kafka.message_options import (
 from rejoinder.connectors.kafka.message_values import Values
 from rejoinder.connectors.kafka.record_layout import REJECTED_RECORDS
 from rejoinder.connectors.kafka.target import KafkaTarget, LocalTopic
-from rejoinder.connectors.kafka.topic_options import PREFIXES, TOPIC_OPTIONS, check_layout, topic_options
+from rejoinder.connectors.kafka.topic_options import ALTERABLE, PREFIXES, TOPIC_OPTIONS, check_layout, topic_options
 from rejoinder.ir.catalog import Kind, Sink, Source
 
 if TYPE_CHECKING:
@@ -32,6 +32,7 @@ class TopicSource(SourceSide):
 
     options = frozenset(TOPIC_OPTIONS)
     prefixes = PREFIXES
+    alterable = frozenset(ALTERABLE)
     noun = "a topic"
     rereading = Rereading.SPARK
     is_partitioned = True

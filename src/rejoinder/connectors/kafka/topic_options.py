@@ -18,6 +18,7 @@ PREFIXES = ("kafka.", FURTHER)  # options of Kafka's own clients, security among
 _PLACE = ("bootstrap", "topic")
 _READING = ("format", "avro_schema", "avro_schema_id", "avro_framing", "key", "key_format", *PARTS)
 _PACE = ("startingoffsets", "failondataloss", "maxoffsetspertrigger", "minpartitions")
+ALTERABLE = ("bootstrap", "maxoffsetspertrigger", "minpartitions", "failondataloss")
 TOPIC_OPTIONS = (*_PLACE, *_READING, *_PACE, "subscribe", "envelope", "time_unit")
 _SAME = {"subscribe": "topic", "kafka.bootstrap.servers": "bootstrap"}
 _TOPIC = re.compile(r"[a-zA-Z0-9._-]{1,249}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from rejoinder.engine.definitions.definition_batch import Batch, kept_definitions
+from rejoinder.engine.definitions.definition_batch import Batch, edits_of
 from rejoinder.engine.engine import Engine
 from rejoinder.engine.hydration.redefinition import redefinition
 from rejoinder.engine.hydration.replacement import has_same_columns, refuse_spark_state, replaced_views, retired
@@ -76,7 +76,7 @@ class ChangePlan:
 
 def change_plan(engine: Engine, batch: Batch) -> ChangePlan:
     """Plan a batch without effect. Raises the `PlanningError` with which it would be refused."""
-    before = engine.base(kept_definitions(batch), batch.renames)
+    before = edits_of(batch).base(engine.version)
     views = replaced_views(before, batch.catalog)
     refuse_spark_state(before, views)
     base = retired(before, views, batch.catalog)

@@ -6,9 +6,10 @@ defined again on top of the new definition.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from rejoinder.engine.definitions.altered_sources import FilesRead, alteration, existing_source
 from rejoinder.engine.definitions.definition_statements import (
     Creation,
     Definition,
@@ -30,16 +31,20 @@ from rejoinder.engine.definitions.dependents import (
 )
 from rejoinder.engine.definitions.replaced_views import (
     as_replacement,
+    follow,
     refuse_other_columns,
     restored,
     with_new_name,
     with_replacement,
 )
 from rejoinder.engine.engine import Engine
+from rejoinder.engine.hydration.edits import Edits
 from rejoinder.errors import DefinitionConflict, PlanningError
 from rejoinder.ir.catalog import Catalog, Sink, Source, View
+from rejoinder.ir.evolution.column_changes import ColumnChange
 from rejoinder.ir.new_names import renamed_catalog
 from rejoinder.sql.bind.windows.order_and_limit import ignored_order
+from rejoinder.sql.statements.alter_source import AlterSource
 from rejoinder.sql.statements.function_statements import CreateFunction
 from rejoinder.sql.statements.statement_parser import (
     AlterView,
@@ -64,6 +69,8 @@ class Batch:
     before: Catalog
     fed: frozenset[str]
     is_rerun: bool = False
+    read: Mapping[str, FilesRead] = field(default_factory=dict)
+    """What the sources in `fed` have read."""
     catalog: Catalog = field(init=False)
     created: list[Defined] = field(default_factory=list)
     """New definitions, including replacements."""
@@ -79,6 +86,10 @@ class Batch:
     """Names of views that CREATE OR REPLACE or ALTER VIEW gives another query. They keep what both queries share."""
     renames: dict[str, str] = field(default_factory=dict)
     """New names of earlier views, by old name."""
+    changes: dict[str, tuple[ColumnChange, ...]] = field(default_factory=dict)
+    """What ALTER does to the columns of earlier sources, by source."""
+    altered: list[str] = field(default_factory=list)
+    """Names of the sources that ALTER changes."""
     _cascaded: set[Key] = field(default_factory=set)
     _displaced: list[Defined] = field(default_factory=list)
 
@@ -91,6 +102,8 @@ class Batch:
             self._drop(statement)
         elif isinstance(statement, RenameView):
             self._rename(statement)
+        elif isinstance(statement, AlterSource):
+            self._alter(statement)
         elif isinstance(statement, AlterView) and statement.query is not None:
             replacement = as_replacement(self.catalog, statement)
             self._recreate(self.catalog.get(replacement.name), replacement)
@@ -126,14 +139,14 @@ class Batch:
             except PlanningError as error:
                 raise DefinitionConflict(
                     f"`{definition.name}` does not fit the new definition of "
-                    f"{_listed(dict.fromkeys([*self.replaced, *self.redefined]))}",
+                    f"{_listed(dict.fromkeys([*self.replaced, *self.redefined, *self.altered]))}",
                     detail=error.fact,
                     hint=f"change `{definition.name}` in the same text, or DROP it",
                 ) from error
-        if self.redefined:
+        if self.redefined or self.altered:
             edited = {("relation", name.lower()) for name in self.redefined}
             before = renamed_catalog(without(self.before, self.removed), self.renames)
-            refuse_other_columns(before, self.catalog, edited, self._cascaded)
+            refuse_other_columns(before, self.catalog, edited, self._cascaded, altered=self.altered)
 
     def _is_kept(self, known: Defined, statement: Creation, *, is_new: bool) -> bool:
         """Return whether the definition in the catalog stays as it is, without an error."""
@@ -189,6 +202,27 @@ class Batch:
         if not self._is_created(view):
             self.redefined.append(view.name)
         self._restore()
+
+    def _alter(self, statement: AlterSource) -> None:
+        """Change the columns, the delays or the options of a source. What reads it is bound to the new columns."""
+        known, order = existing_source(self.catalog, statement), [each.name for each in self.catalog.relations]
+        is_fed = known.name in self.fed and not self._is_created(known)
+        made = alteration(known, statement, self.catalog.time_zone, self.read.get(known.name) if is_fed else None)
+        if made.source == known:
+            return
+        removed = with_dependents(self.catalog, known)
+        smaller = without(self.catalog, map(key_of, removed))
+        self.catalog = smaller.with_relation(made.source)
+        self._displaced += [follow(each, made.changes) for each in removed if each is not known]
+        self._cascaded |= set(map(key_of, removed)) if statement.cascade else set()
+        if not self._is_created(known):
+            self.changes[known.name] = (*self.changes.get(known.name, ()), *made.changes)
+            self.altered.append(known.name)
+        self._restore()
+        places = {name: place for place, name in enumerate(order)}
+        if not self._displaced:  # a view stays as old as it is
+            relations = sorted(self.catalog.relations, key=lambda each: places.get(each.name, len(places)))
+            self.catalog = replace(self.catalog, relations=tuple(relations))
 
     def _rename(self, statement: RenameView) -> None:
         view, self.catalog = with_new_name(self.catalog, statement)
@@ -253,7 +287,11 @@ class Batch:
 def planned(engine: Engine, statements: Iterable[Definition], *, is_rerun: bool = False) -> Batch:
     """Apply statements to the catalog of an engine, without a commit. Raises a `PlanningError`."""
     engine.publisher.settle()  # a definition whose response was lost is part of the catalog
-    batch = Batch(engine.version.catalog, frozenset(engine.version.fed), is_rerun)
+    version = engine.version
+    read = {
+        name: FilesRead(identity, version.positions.files_of(identity)) for name, identity in version.attached.items()
+    }
+    batch = Batch(version.catalog, frozenset(version.fed), is_rerun, read)
     for statement in statements:
         batch.add(statement)
     batch.finish()
@@ -276,15 +314,18 @@ def define_all(
         batch = planned(engine, statements, is_rerun=is_rerun)
         before_commit(batch)
         if batch.removed or batch.catalog != engine.version.catalog:
-            engine.define(batch.catalog, kept=kept_definitions(batch), renames=batch.renames, time_ms=time_ms)
+            engine.define(batch.catalog, edits_of(batch), time_ms=time_ms)
             batch.uncollected = engine.collector.notice
     return batch
 
 
-def kept_definitions(batch: Batch) -> Catalog | None:
-    """Return the definitions that keep their state; None means all. A definition that is removed may exist again."""
+def edits_of(batch: Batch) -> Edits:
+    """Return what a batch does to the state. A definition that is removed may exist again, without its state."""
     recreated = batch.removed & {key_of(definition) for definition in definitions_of(batch.catalog)}
-    return without(batch.before, batch.removed) if recreated else None
+    kept = without(batch.before, batch.removed) if recreated else None
+    names = {source.name for source in (kept or batch.catalog).sources}
+    changes = {name: changes for name, changes in batch.changes.items() if name in names}
+    return Edits(kept, batch.renames, changes)
 
 
 def grouped(statements: Sequence[Statement], engine: Engine) -> Iterator[list[Definition] | Question]:

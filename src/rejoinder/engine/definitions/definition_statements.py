@@ -23,6 +23,7 @@ from rejoinder.sql.bind.binder import Binder
 from rejoinder.sql.bind.emit_clause import defers_emission
 from rejoinder.sql.definitions.source_timing import TIMING
 from rejoinder.sql.parse.clauses import refuse_duplicate_names, refuse_reserved
+from rejoinder.sql.statements.alter_source import AlterSource
 from rejoinder.sql.statements.function_statements import CreateFunction
 from rejoinder.sql.statements.query_text import same_text
 from rejoinder.sql.statements.statement_parser import (
@@ -40,7 +41,7 @@ from rejoinder.sql.types.spark_types import spark_name
 from rejoinder.state.reading.renderings import CHANGE_COLUMNS
 
 Creation = CreateSource | CreateView | CreateIndex | CreateSink | CreateFunction
-Definition = Creation | AlterView | RenameView | Drop | SetTimeZone
+Definition = Creation | AlterView | AlterSource | RenameView | Drop | SetTimeZone
 _KINDS: dict[Kind, DropKind] = {"stream": "STREAM", "table": "TABLE", "changelog": "CHANGELOG"}
 
 
@@ -61,8 +62,8 @@ def defined(catalog: Catalog, statement: Definition) -> Catalog:
             return catalog.with_relation(view)
         case AlterView():
             return catalog.with_options(existing_view(catalog, statement.name).name, statement.options)
-        case RenameView():
-            raise AssertionError("a new name also concerns the state: `Batch` applies it")
+        case RenameView() | AlterSource():
+            raise AssertionError("it also concerns the state: `Batch` applies it")
         case CreateIndex():
             return _with_index(catalog, statement)
         case CreateSink():
@@ -80,7 +81,7 @@ def is_defined(catalog: Catalog, statement: Definition) -> bool:
 
     Raises `DefinitionConflict` if the name has another definition, with or without IF NOT EXISTS.
     """
-    if isinstance(statement, Drop | RenameView | SetTimeZone):
+    if isinstance(statement, Drop | RenameView | AlterSource | SetTimeZone):
         return False
     if isinstance(statement, AlterView):
         return statement.options.items() <= existing_view(catalog, statement.name).options.items()

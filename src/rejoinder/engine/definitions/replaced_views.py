@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 
 import pyarrow as pa
@@ -10,7 +10,8 @@ import pyarrow as pa
 from rejoinder.engine.definitions.definition_statements import as_statement, check_name, defined, existing_view
 from rejoinder.engine.definitions.dependents import Defined, Key, key_of, with_dependents
 from rejoinder.errors import DefinitionConflict, UnknownName
-from rejoinder.ir.catalog import Catalog, View
+from rejoinder.ir.catalog import Catalog, Index, View
+from rejoinder.ir.evolution.column_changes import ColumnChange, new_names
 from rejoinder.ir.new_names import renamed_catalog
 from rejoinder.sql.statements.query_text import named_relations
 from rejoinder.sql.statements.statement_parser import AlterView, CreateView, RenameView
@@ -58,11 +59,24 @@ def restored(catalog: Catalog, definition: Defined) -> Catalog:
     return catalog.with_reading(definition.name, definition.reading) if isinstance(definition, View) else catalog
 
 
-def refuse_other_columns(before: Catalog, after: Catalog, edited: Collection[Key], cascaded: Collection[Key]) -> None:
+def follow(definition: Defined, changes: Sequence[ColumnChange]) -> Defined:
+    """Return a dependent of an altered source; an index follows the columns that are renamed."""
+    if not isinstance(definition, Index):
+        return definition
+    names = new_names(changes, definition.columns)
+    return replace(definition, columns=tuple(names.get(name, name) for name in definition.columns))
+
+
+def refuse_other_columns(
+    before: Catalog, after: Catalog, edited: Collection[Key], cascaded: Collection[Key], *, altered: Sequence[str]
+) -> None:
     """Raise `DefinitionConflict` if a view gets other columns, and a sink or a view that was not edited would break.
 
-    `edited` are the definitions that the user gave, `cascaded` those that CASCADE allows to change.
+    `edited` are the definitions that the user gave, `cascaded` those that CASCADE allows to change, and `altered` are
+    the sources that the user changed.
     """
+    what = "a replaced view" if not altered else f"`{altered[0]}`, which is altered"
+    allowing = "CREATE OR REPLACE VIEW … CASCADE AS …" if not altered else "CASCADE at the end of ALTER"
     for view in after.views:
         known = before.find(view.name)
         change = None if not isinstance(known, View) else _change(known.schema, view.schema)
@@ -77,9 +91,9 @@ def refuse_other_columns(before: Catalog, after: Catalog, edited: Collection[Key
             )
         if key_of(view) not in edited and key_of(view) not in cascaded:
             raise DefinitionConflict(
-                f"view `{view.name}` reads a replaced view, and its columns would change",
+                f"view `{view.name}` reads {what}, and its columns would change",
                 detail=f"{change}; {view.name}: {view.query}",
-                hint="CREATE OR REPLACE VIEW … CASCADE AS … allows that; or replace it in the same text",
+                hint=f"{allowing} allows that; or replace it in the same text",
             )
 
 

@@ -66,7 +66,9 @@ def prepare(version: Version, replay: SourceReplay, new: Plan, after: Times) -> 
     again = [scan.source for scan in dataflow.scans.values() if isinstance(scan, SourceScan)]
     files = {source.name: replay.files(source) for source in again if source_side(source).rereads_files}
     splits = state.splits(dataflow)
-    splits += [FileSplit(name, file.path, file.modified) for name, read in files.items() for file in read]
+    for source in again:
+        for number, file in enumerate(files.get(source.name, ())):
+            splits.append(FileSplit(source.name, file.path, file.modified, replay.former(source, number)))
     signatures = {file.path: file.signature for read in files.values() for file in read}
     topics = tuple(source for source in again if not source_side(source).rereads_files)
     return Filling(dataflow, holdings, before, splits, expired, topics, signatures)

@@ -9,6 +9,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
+
 from rejoinder.connectors.registry import sink_side
 from rejoinder.engine.version import Version
 from rejoinder.errors import Unsupported
@@ -16,6 +18,7 @@ from rejoinder.faults import reach
 from rejoinder.ir.catalog import Catalog, View
 from rejoinder.ir.identities import OperationInput, PendingRows, RelationId, ViewRows
 from rejoinder.kernels.arrow.columns import diffs
+from rejoinder.plan.blocks.normal_form import Block, read_columns
 from rejoinder.plan.operations.side_outputs import readable
 from rejoinder.plan.rounds.program import Program
 from rejoinder.plan.schedule.difference import difference, new_content
@@ -37,7 +40,9 @@ def replaced_views(before: Version, catalog: Catalog) -> list[str]:
     replaces nothing.
     """
     known = {view.name: view for view in before.catalog.views if view.name in before.state.changelogs}
-    if all(_definition(view) == _definition(known.get(view.name, view)) for view in catalog.views):
+    sources = {source.name: source for source in catalog.sources}
+    is_altered = any(sources.get(source.name, source) != source for source in before.catalog.sources)
+    if not is_altered and all(_definition(view) == _definition(known.get(view.name, view)) for view in catalog.views):
         return []
     old, new = before.plan.program, plan(catalog, before.plan.program.statistics).program
     differing = [name for name in known if name in new.views and not _is_same(name, old, new)]
@@ -50,7 +55,18 @@ def _definition(view: View) -> tuple[object, ...]:
 
 
 def _is_same(view: str, old: Program, new: Program) -> bool:
-    return old.views[view] == new.views[view] and old.gates_of(view) == new.gates_of(view)
+    return _narrow(old.views[view]) == _narrow(new.views[view]) and old.gates_of(view) == new.gates_of(view)
+
+
+def _narrow(block: Block) -> Block:
+    """Return a block whose inputs have only the columns that it reads. ALTER may add others to a source."""
+    inputs = []
+    for at, each in enumerate(block.inputs):
+        read = read_columns(block, at)
+        columns = tuple((i, name) for i, name in each.columns if name in read)
+        schema = pa.schema([field for field in each.schema if field.name in read])
+        inputs.append(replace(each, columns=columns, schema=schema))
+    return replace(block, inputs=tuple(inputs))
 
 
 def retired(version: Version, views: list[str], catalog: Catalog) -> Version:

@@ -72,6 +72,10 @@ class SourceReplay:
             return f"{side.noun} is not read again"
         if source.max_ahead is not None:
             return "it is not read again, since rows that `max_ahead` rejected could be accepted now"
+        if side.rereading is Rereading.SPARK and any(
+            was.changes and was.identity == self.attached.get(source.name) for was in source.history
+        ):
+            return f"{side.noun} is not read again across an ALTER of its columns"
         if side.rereading is Rereading.SPARK:
             return self._unreadable_records(source, self.position(source), side.noun)
         read = self.files(source)
@@ -95,6 +99,12 @@ class SourceReplay:
     def files(self, source: Source) -> list[FileRead]:
         """Return the files that the committed epochs have read."""
         return self.positions.files_read(self.store, self.attached[source.name])
+
+    def former(self, source: Source, number: int) -> int | None:
+        """Return the former definition by which the file that was read as `number` is read; None: the current one."""
+        identity = self.attached[source.name]
+        formers = enumerate(source.history)
+        return next((at for at, was in formers if was.identity == identity and number < was.files), None)
 
     def position(self, source: Source) -> Position:
         """Return the position of the only stream of a source."""

@@ -6,18 +6,20 @@ stores their text; like the queries of views, it is bound whenever the flow is p
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 import pyarrow as pa
 
 from rejoinder.errors import InvalidSql, PlanningError, Unsupported
 from rejoinder.ir.catalog import UTC, Source
+from rejoinder.ir.evolution.former_definition import former_source
 from rejoinder.ir.expressions.expression import Expression
 from rejoinder.sql.bind.scope import Column, Scope
 from rejoinder.sql.functions.expression_compiler import compile_expression
 from rejoinder.sql.parse.clauses import refuse_subqueries
 from rejoinder.sql.types.flow_zone import bound_in
+from rejoinder.sql.types.spark_types import spark_name
 
 
 def computed_expression(
@@ -49,10 +51,39 @@ def computed_expression(
     return expression
 
 
+def constant_value(source: str, name: str, text: str, kind: pa.DataType, time_zone: str) -> Expression:
+    """Bind the default of a column, cast to its type. Raises a `PlanningError` that names it, also if it reads rows."""
+    from rejoinder.sql.bind.query_parser import parse_query
+
+    try:
+        node = parse_query(f"SELECT CAST({text} AS {spark_name(kind)})").selects[0].unalias()
+        refuse_subqueries(node)
+        with bound_in(time_zone):
+            return compile_expression(node, Scope.of([]))
+    except PlanningError as failure:
+        raise type(failure)(
+            failure.fact, detail=f"default of column `{name}` of `{source}`: {text}", hint=failure.hint
+        ) from failure
+
+
+def reads_columns(source: Source, column: str) -> Iterator[str]:
+    """Yield the computed columns of a source that read a column."""
+    for name, expression in with_expressions(source, UTC).outputs:
+        if column in expression.columns:
+            yield name
+
+
 def with_expressions(source: Source, time_zone: str) -> Source:
     """Return the source with its computed columns bound and the zone of the flow, for the tasks that read it."""
+    history = tuple(
+        replace(former, outputs=_outputs(former_source(source, number), time_zone))
+        for number, former in enumerate(source.history)
+    )
+    return replace(source, outputs=_outputs(source, time_zone), time_zone=time_zone, history=history)
+
+
+def _outputs(source: Source, time_zone: str) -> tuple[tuple[str, Expression], ...]:
     recorded = list(source.recorded.schema)
-    outputs = tuple(
+    return tuple(
         (name, computed_expression(source.name, name, text, recorded, time_zone)) for name, text in source.computed
     )
-    return replace(source, outputs=outputs, time_zone=time_zone)

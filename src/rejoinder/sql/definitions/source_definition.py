@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import pyarrow as pa
 
 from rejoinder.connectors.connector import SourceSide
 from rejoinder.connectors.envelopes import check_envelope
-from rejoinder.connectors.registry import SOURCE_FORMATS, SOURCES
+from rejoinder.connectors.registry import SOURCE_FORMATS, SOURCES, source_side
 from rejoinder.errors import InvalidSql, UnknownName, Unsupported, near_misses
 from rejoinder.ir.catalog import Kind, Source
 from rejoinder.kernels.arrow.columns import RESERVED
@@ -18,6 +19,8 @@ from rejoinder.sql.bind.watermark_delay import delay_of
 from rejoinder.sql.definitions.source_timing import RETAIN, TIMING, checked_timing
 
 _POLICIES = ("malformed", "late")
+_ALTERABLE = (*_POLICIES, "idle_after", "max_ahead")
+"""Options of every source that ALTER … SET OPTIONS can change: they concern only rows that are read later."""
 _EVERY_SOURCE = ("op", "diff", "order", RETAIN, *_POLICIES, *TIMING)
 
 
@@ -69,9 +72,37 @@ def make_source(
         )
     texts = tuple((column, text) for _, column, text in computed)
     source = Source(name, kind, pa.schema(kept), key, order, op, diff, format_, settings, delays, mark_at, texts)
-    check_envelope(source, is_json=side.is_json(settings))
+    return checked_source(source)
+
+
+def checked_source(source: Source) -> Source:
+    """Return a source whose columns and options fit each other. Raises a `PlanningError`."""
+    listed = f"columns: {', '.join(source.schema.names) or 'none'}"
+    _check_columns(source.name, source.schema.names if source.recorded.schema.names else [], listed)
+    side = source_side(source)
+    check_envelope(source, is_json=side.is_json(source.options))
     side.check(source.recorded)
     return source
+
+
+def with_new_options(source: Source, options: Mapping[str, str]) -> Source:
+    """Return a source with other values of some options. Raises a `PlanningError` that names the wrong one."""
+    refuse_clear(f"`{source.name}`", options)
+    side, given = source_side(source), {**options}
+    settings = {option: text.lower() if option in _POLICIES else text for option, text in given.items()}
+    _checked_side(source.name, source.format, {**source.options, **settings})
+    settings = side.normalized(source.name, source.kind, {**source.options, **settings})
+    changed = {option: value for option, value in settings.items() if source.options.get(option) != value}
+    fixed = next((o for o in changed if o not in (*_ALTERABLE, *side.alterable) and not o.startswith("kafka.")), None)
+    if fixed is not None:
+        raise Unsupported(
+            f"option `{fixed}` of `{source.name}` cannot be altered",
+            detail=f"can be altered: {', '.join(sorted((*_ALTERABLE, *side.alterable)))}",
+            hint="create another source, and replace the views that read this one",
+        )
+    timing = {option: value for option, value in changed.items() if option in TIMING}
+    changed |= checked_timing(source.name, timing, source.schema, source.watermarks)
+    return replace(source, options={**source.options, **changed})
 
 
 def _checked_side(name: str, format_: str, settings: Mapping[str, str]) -> SourceSide:

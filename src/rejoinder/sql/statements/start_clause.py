@@ -9,11 +9,11 @@ from __future__ import annotations
 from sqlglot.tokenizer_core import Token, TokenType
 
 from rejoinder.errors import InvalidSql
-from rejoinder.sql.statements.source_statements import SourceReader
+from rejoinder.sql.statements.alter_source import AlterSourceReader
 from rejoinder.sql.statements.start_text import checked_start
 
 
-class StartReader(SourceReader):
+class StartReader(AlterSourceReader):
     """Reads statements that may have STARTING AT."""
 
     def starting(self) -> str | None:

@@ -16,6 +16,7 @@ from rejoinder.sql.definitions.view_options import checked_options
 from rejoinder.sql.parse.foreign_spellings import foreign_create, foreign_show, foreign_sink, foreign_start
 from rejoinder.sql.parse.text_caps import with_stack
 from rejoinder.sql.parse.tokens import split_statements
+from rejoinder.sql.statements.alter_source import AlterSource
 from rejoinder.sql.statements.function_statements import CreateFunction
 from rejoinder.sql.statements.past_versions import PastRelation, refuse_past, split_past
 from rejoinder.sql.statements.row_questions import RowQuestionReader, Subscribe, Why, WhyNot
@@ -120,6 +121,7 @@ Statement = (
     CreateSource
     | CreateView
     | AlterView
+    | AlterSource
     | RenameView
     | CreateIndex
     | CreateSink
@@ -276,13 +278,6 @@ class _Reader(RowQuestionReader):
         refuse_past(query, "a view, which follows the newest rows")
         return query
 
-    def cascade(self) -> bool:
-        """Parse [CASCADE]."""
-        if self.peek() != "CASCADE":
-            return False
-        self.expect("CASCADE")
-        return True
-
     def _refuse_rendering(self, name: str) -> None:
         """Raise `InvalidSql` if the query of a view is a rendering."""
         shown = self.rendering(self.tokens[self.at :])
@@ -294,8 +289,10 @@ class _Reader(RowQuestionReader):
                 hint=f"remove {how} here, and read the view with SELECT {how} * FROM {name}",
             )
 
-    def alter(self) -> AlterView | RenameView:
-        """Parse ALTER VIEW name: SET OPTIONS (…), [CASCADE] AS query, or RENAME TO name."""
+    def alter(self) -> AlterView | RenameView | AlterSource:
+        """Parse ALTER VIEW name: SET OPTIONS (…), [CASCADE] AS query, or RENAME TO name; or ALTER of a source."""
+        if self.peek() in KINDS:
+            return self.alter_source(KINDS[self.word()])
         self.expect("VIEW")
         name = self.name()
         if self.peek() == "RENAME":

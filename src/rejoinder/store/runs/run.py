@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import os
 from collections import OrderedDict
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -21,14 +21,18 @@ import numpy as np
 import pyarrow as pa
 
 from rejoinder.host.entropy import token
+from rejoinder.ir.evolution.column_changes import ColumnChange, changes_hash, new_names, rehashing
 from rejoinder.kernels.arrow.columns import EPOCH, diffs, drop_unit_diffs, hashes, numbers, replaced, without
 from rejoinder.kernels.arrow.ipc_buffers import file_buffers
-from rejoinder.kernels.arrow.sorting import group_starts, slice_of
+from rejoinder.kernels.arrow.sorting import LAST_HASH, group_starts, slice_of
 from rejoinder.store.objects.checked_objects import CheckedRef, map_checked
 from rejoinder.store.objects.object_store import ObjectStore
+from rejoinder.store.runs.changed_columns import changed_columns
 from rejoinder.store.runs.time_values import NO_TIME, span_of
 
 OPEN_RUNS = 4096
+_CHANGED = "#"
+"""Stands between the name of a run and the changes of its columns, in the cache."""
 
 
 @dataclass(frozen=True)
@@ -67,6 +71,8 @@ class RunRef:
     """Time columns, such as those by which rows expire, each with its smallest and largest time."""
     nulls: tuple[str, ...] = ()
     """Those of the time columns that are NULL in some row."""
+    changes: tuple[ColumnChange, ...] = ()
+    """What ALTER did to the columns of the source after the run was written. Readers see the changed rows."""
 
     def to_json(self) -> dict[str, Any]:
         """Return plain data for the manifest; hashes as text, since JSON readers lose 64-bit integers.
@@ -74,9 +80,10 @@ class RunRef:
         Default values are left out: every task reads this.
         """
         lists = {"epochs": list(self.epochs), "spans": list(map(list, self.spans)), "nulls": list(self.nulls)}
+        lists["changes"] = [change.to_json() for change in self.changes]
         data = {**self.__dict__, "first": f"{self.first:x}", "last": f"{self.last:x}", **lists}
         defaults = {"run": self.name, "file_rows": self.rows, "into": "", "segment": 0, "retractions": 0}
-        defaults |= {"spans": [], "nulls": []}
+        defaults |= {"spans": [], "nulls": [], "changes": []}
         return {name: value for name, value in data.items() if name not in defaults or value != defaults[name]}
 
     @classmethod
@@ -88,6 +95,7 @@ class RunRef:
         spans = data.get("spans", [] if single_span is None else [single_span])
         fields |= {"epochs": tuple(data["epochs"]), "spans": tuple(map(tuple, spans))}
         fields["nulls"] = tuple(data.get("nulls", ()))
+        fields["changes"] = tuple(map(ColumnChange.from_json, data.get("changes", ())))
         return cls(**fields)
 
     def clipped(self, first: int, last: int) -> RunRef:
@@ -101,6 +109,20 @@ class RunRef:
             return amount * (high + 1 - self.first) // width - amount * (low - self.first) // width
 
         return replace(self, first=low, last=high, rows=share(self.rows), keys=share(self.keys))
+
+    def changed(self, changes: Sequence[ColumnChange], *, by_row: bool) -> RunRef:
+        """Return the reference to the rows after column changes. `by_row`: rows are sorted by the whole row."""
+        names = new_names(changes, [name for name, _, _ in self.spans])
+        more = rehashing(changes, (self.first, self.last)) if by_row else tuple(changes)
+        bounds = (0, LAST_HASH) if by_row and changes_hash(changes) else (self.first, self.last)
+        return replace(
+            self,
+            first=bounds[0],
+            last=bounds[1],
+            spans=tuple((names[name], low, high) for name, low, high in self.spans if name in names),
+            nulls=tuple(names[name] for name in self.nulls if name in names),
+            changes=(*self.changes, *more),
+        )
 
     def overlaps(self, first: int, last: int) -> bool:
         """Whether the reference covers a hash in first..last."""
@@ -189,7 +211,7 @@ def write_run(
 
 def read_run(store: ObjectStore, ref: RunRef) -> pa.Table:
     """Return the rows that the reference covers, memory-mapped. Raises `Corrupt` if the file fails its checksum."""
-    table = _open(store, ref)
+    table = _open(store, ref) if not ref.changes else _open_changed(store, ref)
     begin, end = slice_of(hashes(table), ref.first, ref.last)
     return table.slice(begin, end - begin)
 
@@ -203,14 +225,17 @@ def with_epoch(table: pa.Table, ref: RunRef) -> pa.Table:
 
 def close_runs(store: ObjectStore, names: Iterable[str]) -> None:
     """Unmap runs that are no longer read: a mapped file stays in memory after it is deleted."""
-    for name in names:
-        _cache(store).pop(name, None)
+    closed = set(names)
+    for name in [name for name in _cache(store) if name.partition(_CHANGED)[0] in closed]:
+        del _cache(store)[name]
+    for name in closed:
         _written(store).pop(name, None)
 
 
 def keep_open(store: ObjectStore, names: Collection[str]) -> None:
     """Unmap all runs but the named ones: runs that the state no longer names will be deleted."""
-    close_runs(store, [name for name in _cache(store) if name not in names])
+    open_names = {name.partition(_CHANGED)[0] for name in _cache(store)}
+    close_runs(store, open_names.difference(names))
 
 
 def drop_open_runs(store: ObjectStore) -> None:
@@ -250,6 +275,15 @@ def _open(store: ObjectStore, ref: RunRef) -> pa.Table:
     else:
         cache.move_to_end(ref.name)
     return table
+
+
+def _open_changed(store: ObjectStore, ref: RunRef) -> pa.Table:
+    """Return the whole run after the changes of a reference. They are applied once, as long as it is in the cache."""
+    cache, name = _cache(store), f"{ref.name}{_CHANGED}{hash(ref.changes)}"
+    if name not in cache:
+        cache[name] = changed_columns(_open(store, ref), ref.changes)
+    cache.move_to_end(name)
+    return cache[name]
 
 
 def _verified(store: ObjectStore, ref: RunRef) -> pa.Table:

@@ -1,0 +1,1 @@
+"""How sources change: column changes, and former definitions."""

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import re
+from dataclasses import replace
+
 from hypothesis import strategies as st
 
 from tests.oracle.model import Change, Model, SourceSpec
 from tests.oracle.queries import PAYLOAD_ONLY, Draw, Relation, queries
 from tests.oracle.scenario import (
     Action,
+    AlterSource,
     CreateView,
     DropView,
     Epoch,
@@ -18,11 +22,13 @@ from tests.oracle.scenario import (
     Select,
     Statement,
 )
-from tests.oracle.values import FAMILIES, Kind, kinds, values
+from tests.oracle.values import FAMILIES, KINDS, Kind, kinds, values
 
 PARALLELISM = st.sampled_from([1, 2, 7])
 CHOICES = ("epoch",) * 5 + ("view", "view", "drop view", "restart", "index", "drop index", "query")
 EDITS = (*("epoch",) * 3, "view", "drop view", "restart", "index", *("replace",) * 5, "rename")
+ALTERATIONS = (*("epoch",) * 3, "view", "view", "drop view", "restart", "index", "replace", *("alter",) * 5)
+_WIDER = {"TINYINT": "SMALLINT", "SMALLINT": "INT", "INT": "BIGINT", "FLOAT": "DOUBLE"}
 
 
 @st.composite
@@ -81,6 +87,29 @@ def replacements(draw: Draw, view: Relation) -> Relation:
 
 
 @st.composite
+def alterations(draw: Draw, spec: SourceSpec, at: int, unread: frozenset[str]) -> AlterSource:
+    """Another column, or one of those that no view reads goes, gets another name or a wider type."""
+    columns, free = dict(spec.columns), sorted(unread.intersection(spec.columns).difference(spec.primary_key))
+    free = [name for name in free if name not in ("k", "j", spec.order)]  # queries join by `k` and `j`
+    forms = ["add"] + (["drop", "rename", "widen"] if free else [])
+    form, start = draw(st.sampled_from(forms)), f"ALTER {spec.kind} {spec.name}"
+    name = draw(st.sampled_from(free)) if free else ""
+    if form == "widen" and columns[name].sql in _WIDER:
+        wider = _WIDER[columns[name].sql]
+        columns[name] = next(kind for kind in KINDS if kind.sql == wider)
+        return AlterSource(f"{start} ALTER COLUMN {name} TYPE {wider}", replace(spec, columns=columns))
+    if form == "drop":
+        del columns[name]
+        return AlterSource(f"{start} DROP COLUMN {name} PURGE", replace(spec, columns=columns))
+    if form == "rename":
+        renamed = {f"n{at}" if old == name else old: kind for old, kind in columns.items()}
+        return AlterSource(f"{start} RENAME COLUMN {name} TO n{at}", replace(spec, columns=renamed))
+    columns[f"n{at}"] = next(kind for kind in KINDS if kind.sql == "BIGINT")
+    default = draw(st.sampled_from(["", " DEFAULT 3"]))
+    return AlterSource(f"{start} ADD COLUMN n{at} BIGINT{default}", replace(spec, columns=columns))
+
+
+@st.composite
 def scenarios(draw: Draw, *, actions: int = 9, size: int = 12, choices: tuple[str, ...] = CHOICES) -> Scenario:
     """A whole scenario."""
     specs = draw(sources())
@@ -125,6 +154,15 @@ def scenarios(draw: Draw, *, actions: int = 9, size: int = 12, choices: tuple[st
                 query = draw(replacements(views[name]))
             views[name], known[name] = query, Relation(name, query.columns)
             result.append(ReplaceView(name, query.text, query.oracle))
+        elif choice == "alter":
+            spec = draw(st.sampled_from(list(model.specs.values())))
+            statements = [action.sql for action in result if isinstance(action, Statement)]
+            named = " ".join([*(view.text for view in views.values()), *statements])
+            unread = frozenset(name for name in spec.columns if not re.search(rf"\b{name}\b", named))
+            altered = draw(alterations(spec, at, unread))
+            model.alter(altered.spec, altered.row)
+            known[spec.name] = Relation(spec.name, altered.spec.columns)
+            result.append(altered)
         elif choice == "rename" and views:
             name, new_name = list(views)[-1], f"r{at}"
             views[new_name], known[new_name] = views.pop(name), Relation(new_name, known.pop(name).columns)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -56,7 +56,7 @@ class Change:
 class Model:
     """The content of all sources."""
 
-    specs: Mapping[str, SourceSpec]
+    specs: dict[str, SourceSpec]
     bags: dict[str, list[Row]] = field(default_factory=dict)
     tables: dict[str, dict[str, Row]] = field(default_factory=dict)
 
@@ -65,6 +65,15 @@ class Model:
         if self.specs[source].primary_key:
             return list(self.tables.get(source, {}).values())
         return list(self.bags.get(source, []))
+
+    def alter(self, spec: SourceSpec, changed: Callable[[Row], Row]) -> None:
+        """Give a source other columns, and its rows their new form."""
+        self.specs[spec.name] = spec
+        self.bags[spec.name] = [changed(row) for row in self.bags.get(spec.name, [])]
+        rows = self.tables.get(spec.name, {}).values()
+        self.tables[spec.name] = {
+            frozen({name: row[name] for name in spec.primary_key}): row for row in map(changed, rows)
+        }
 
     def apply(self, changes: Iterable[Change]) -> None:
         """Play the changes of one epoch."""

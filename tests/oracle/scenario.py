@@ -53,6 +53,22 @@ class RenameView:
 
 
 @dataclass(frozen=True)
+class AlterSource:
+    """Change columns of a source that no view reads."""
+
+    sql: str
+    spec: SourceSpec
+
+    def row(self, row: Row) -> Row:
+        """A row of the past, with the new columns."""
+        words = self.sql.split()
+        if "RENAME" in words:
+            return {words[7] if name == words[5] else name: value for name, value in row.items()}
+        default = int(words[-1]) if "DEFAULT" in words else None
+        return {name: row.get(name, default) for name in self.spec.columns}
+
+
+@dataclass(frozen=True)
 class DropView:
     """Drop a view."""
 
@@ -88,7 +104,7 @@ class Restart:
     parallelism: int
 
 
-Action = CreateView | ReplaceView | RenameView | DropView | Statement | Select | Epoch | Restart
+Action = CreateView | ReplaceView | AlterSource | RenameView | DropView | Statement | Select | Epoch | Restart
 
 
 @dataclass(frozen=True)
@@ -176,6 +192,8 @@ class Player:
                 self.past[action.name] = {}
             case ReplaceView():
                 self.replace(action)
+            case AlterSource():
+                self.alter(action)
             case RenameView():
                 self.driver.rename(action.name, action.new_name)
                 self.oracle.execute(f"ALTER VIEW {action.name} RENAME TO {action.new_name}")
@@ -222,6 +240,17 @@ class Player:
             self.views = {view: self.expected(f"SELECT * FROM {view}") for view in self.views}
         elif self.driver.catalog.get(action.name).schema != columns:
             self.views[action.name], self.past[action.name] = self.expected(f"SELECT * FROM {action.name}"), {}
+
+    def alter(self, action: AlterSource) -> None:
+        """Alter a source. No view changes, and keyed arrangements keep their files."""
+        files, name, epoch = self.source_files(), action.spec.name, self.driver.epoch
+        self.driver.sql(action.sql)
+        after = self.source_files()
+        for arrangement in files.keys() & after.keys():
+            assert files[arrangement][1] == after[arrangement][1] or arrangement == f"{name}[*]", arrangement
+        assert self.driver.epoch == epoch
+        self.model.alter(action.spec, action.row)
+        self.oracle.register(name, self.model.arrow(name))
 
     def source_files(self) -> dict[str, tuple[Arrangement, set[str]]]:
         """The arrangements of sources, and their files."""

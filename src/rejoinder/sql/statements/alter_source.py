@@ -10,7 +10,6 @@ import pyarrow as pa
 from rejoinder.errors import InvalidSql, near_misses
 from rejoinder.ir.catalog import Kind
 from rejoinder.sql.statements.source_statements import SourceReader
-from rejoinder.sql.types.spark_types import parse_type
 
 _ACTIONS = ("ADD COLUMN", "DROP COLUMN", "RENAME COLUMN", "ALTER COLUMN", "SET WATERMARK", "SET OPTIONS")
 
@@ -130,7 +129,8 @@ class AlterSourceReader(SourceReader):
             word = self.peek()
             depth += word.count("(") + word.count("<") - word.count(")") - word.count(">")
             self.at += 1
-        return parse_type(self.since(first, f"column `{column}` has no type", f"as in ADD COLUMN {column} BIGINT"))
+        text = self.since(first, f"column `{column}` has no type", f"as in ADD COLUMN {column} BIGINT")
+        return self.typed(text, column, first)
 
     def _default(self, column: str) -> str | None:
         if self.peek() != "DEFAULT":

@@ -224,14 +224,7 @@ class SourceReader(TokenReader):
             depth += word.count("(") + word.count("<") - word.count(")") - word.count(">")
             self.at += 1
         text = self.since(first, f"column `{name}` has no type", "write a type after the name, as in `id BIGINT`")
-        try:
-            kind = parse_type(text)
-        except PlanningError as failure:
-            place, hint = (
-                self.place(self.tokens[first]),
-                failure.hint or "write a type such as BIGINT or DECIMAL(10, 2)",
-            )
-            raise type(failure)(failure.fact, detail=f"column `{name}` in {place}", hint=hint) from failure
+        kind = self.typed(text, name, first)
         while self.peek() in ("PRIMARY", "NOT", "COMMENT"):
             word = self.word()
             if word == "PRIMARY":
@@ -244,6 +237,15 @@ class SourceReader(TokenReader):
             else:
                 self.take()
         return pa.field(name, kind)
+
+    def typed(self, text: str, column: str, first: int) -> pa.DataType:
+        """Return the type of a column, whose text starts at token `first`. Raises a `PlanningError` with its place."""
+        try:
+            return parse_type(text)
+        except PlanningError as failure:
+            place = self.place(self.tokens[first])
+            hint = failure.hint or "write a type such as BIGINT or DECIMAL(10, 2)"
+            raise type(failure)(failure.fact, detail=f"column `{column}` in {place}", hint=hint) from failure
 
     def computed(self, name: str) -> str:
         """Return the text of a computed column, up to the next item of the columns."""

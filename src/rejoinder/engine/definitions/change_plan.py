@@ -42,6 +42,8 @@ class ChangePlan:
     """Whether it would be a new epoch, with the difference of replaced views."""
     views: dict[str, str]
     """By view, what happens to it: unchanged, replaced, new, dropped; with the reason."""
+    sources: dict[str, str]
+    """By altered source, what happens to its columns."""
     kept: dict[str, Amount]
     built: tuple[str, ...]
     freed: dict[str, Amount]
@@ -56,7 +58,7 @@ class ChangePlan:
     @property
     def is_empty(self) -> bool:
         """Whether no view, arrangement or sink changes."""
-        return not (self.built or self.freed or self.sinks or set(self.views.values()) - {"unchanged"})
+        return not (self.sources or self.built or self.freed or self.sinks or set(self.views.values()) - {"unchanged"})
 
     def lines(self) -> list[str]:
         """Return the plan as text."""
@@ -65,7 +67,13 @@ class ChangePlan:
         arrangements |= {name: f"freed: {amount}" for name, amount in self.freed.items()}
         read = {name: str(amount) for name, amount in self.read.items()}
         read |= dict.fromkeys(self.reread, "from its start")
-        sections = {"views": self.views, "arrangements": arrangements, "to read": read, "sinks": self.sinks}
+        sections = {
+            "sources": self.sources,
+            "views": self.views,
+            "arrangements": arrangements,
+            "to read": read,
+            "sinks": self.sinks,
+        }
         result = [f"commits epoch {self.epoch}: the difference of replaced views"] if self.is_epoch else []
         for title, entries in sections.items():
             width = max(map(len, entries), default=0)
@@ -92,6 +100,7 @@ def change_plan(engine: Engine, batch: Batch) -> ChangePlan:
         engine.epoch + is_epoch,
         is_epoch,
         _views(batch, before.state, views),
+        {name: _alteration(batch, name) for name in dict.fromkeys(batch.altered)},
         kept={name: Amount.of(stored[name]) for name in needed if name in held},
         built=tuple(name for name in needed if name not in held),
         freed={name: Amount.of(parts) for name, parts in stored.items() if name not in needed},
@@ -100,6 +109,12 @@ def change_plan(engine: Engine, batch: Batch) -> ChangePlan:
         reread=tuple(scan.source.name for scan in scans if isinstance(scan, SourceScan)),
         sinks=_sinks(batch, views if is_epoch else ()),
     )
+
+
+def _alteration(batch: Batch, source: str) -> str:
+    words = {"add": "adds `{0}`", "drop": "drops `{0}`", "rename": "renames `{0}` to `{1}`", "cast": "widens `{0}`"}
+    changes = [words[change.kind].format(change.column, change.to) for change in batch.changes.get(source, ())]
+    return f"altered: {', '.join(changes) or 'delays or options'}; rows of the past are not rewritten"
 
 
 def _views(batch: Batch, before: State, replaced: Sequence[str]) -> dict[str, str]:

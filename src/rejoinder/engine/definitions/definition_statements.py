@@ -8,6 +8,7 @@ import pyarrow as pa
 
 from rejoinder.connectors.registry import sink_side
 from rejoinder.connectors.sink_definition import check_against
+from rejoinder.engine.definitions.alter_hints import alter_hint
 from rejoinder.engine.definitions.dependents import Defined, key_of, with_dependents, without
 from rejoinder.engine.definitions.function_definitions import with_function, without_function
 from rejoinder.engine.definitions.time_zone_definition import with_time_zone
@@ -97,7 +98,8 @@ def is_defined(catalog: Catalog, statement: Definition) -> bool:
         if isinstance(known, View) and isinstance(statement, CreateView) and same_text(known.query, statement.query)
         else f"CREATE OR REPLACE VIEW {known.name} … changes it and keeps its state"
         if isinstance(known, View) and isinstance(statement, CreateView)
-        else "DROP it and create it again, or use another state directory",
+        else (isinstance(known, Source) and isinstance(statement, CreateSource) and alter_hint(known, statement.source))
+        or "DROP it and create it again, or use another state directory",
     )
 
 

@@ -14,6 +14,7 @@ from typing import Any
 import pyarrow as pa
 
 from rejoinder.engine.version import Version
+from rejoinder.ir.catalog import Source
 from rejoinder.ir.evolution.column_changes import ColumnChange, changed_schema, changes_hash, new_names
 from rejoinder.ir.expressions.expression import Expression, column, literal, renamed
 from rejoinder.ir.identities import SideOutput, SourceRows
@@ -36,14 +37,14 @@ def altered(version: Version, changes: Changes) -> Version:
     stored: Parts = dict(state.arrangements)
     for arrangement in dataflow.arrangements:
         made = changes.get(arrangement.relation.source, ()) if isinstance(arrangement.relation, SourceRows) else ()
-        if not made:
+        if not made or not isinstance(arrangement.relation, SourceRows):
             arrangements.append(arrangement)
             continue
         parts, retention = stored.pop(arrangement.id, None), retentions.pop(arrangement.id, None)
         kept = retention is None or _retention(retention, made)
         if parts is None or kept is None:  # rows expire by a column that no longer exists
             continue
-        changed = _arrangement(arrangement, made)
+        changed = _arrangement(arrangement, made, program.sources.get(arrangement.relation.source))
         arrangements.append(changed)
         ids[arrangement.id] = changed.id
         stored[changed.id] = _parts(parts, made, by_row=False)
@@ -73,14 +74,18 @@ def _parts(parts: Sequence[Any], changes: Sequence[ColumnChange], *, by_row: boo
     return tuple(replace(part, refs=tuple(ref.changed(changes, by_row=by_row) for ref in part.refs)) for part in parts)
 
 
-def _arrangement(arrangement: Arrangement, changes: Sequence[ColumnChange]) -> Arrangement:
+def _arrangement(arrangement: Arrangement, changes: Sequence[ColumnChange], source: Source | None) -> Arrangement:
     """Return an arrangement with other columns. If rows have another hash, its name says that only scans can use it."""
     names, key = new_names(changes, arrangement.schema.names), arrangement.key
     schema = changed_schema(arrangement.schema, changes)
     widened = {change.column for change in changes if change.kind == "cast"}
     order = names.get(arrangement.order) if arrangement.order is not None else None
     read = {name for part in key.parts for name in part.columns}
-    moved = key.whole and changes_hash(changes)
+    # Rows whose key is NULL are sorted by the whole row. Their deletes must find them.
+    may_delete = source is None or source.kind != "stream"
+    has_nulls = not arrangement.is_lean and len(key.null_safe) < len(key.parts)
+    is_primary = source is not None and [p.columns for p in key.parts] == [(name,) for name in source.primary_key]
+    moved = (key.whole or (may_delete and has_nulls and not is_primary)) and changes_hash(changes)
     moved |= any(not part.is_column and widened.intersection(part.columns) for part in key.parts)
     if moved or not read <= names.keys() or (order is None) != (arrangement.order is None):
         scanned = Key((literal(f"before ALTER: {key.text}", pa.string()),))

@@ -135,7 +135,7 @@ def test_the_error_of_a_file_that_is_run_again_says_how_to_change_options() -> N
         ("CREATE VIEW w OPTIONS (max_state_bytes 'many') AS SELECT k FROM a", "is `many`"),
         ("ALTER VIEW a SET OPTIONS (max_state_rows '1')", "`a` is a stream, not a view"),
         ("ALTER VIEW nope SET OPTIONS (max_state_rows '1')", "there is no relation `nope`"),
-        ("ALTER TABLE a SET OPTIONS (max_state_rows '1')", "expected `VIEW` and found `TABLE`"),
+        ("ALTER TABLE a SET OPTIONS (max_state_rows '1')", "`a` is a stream, not a table"),
     ],
 )
 def test_what_is_wrong_is_said(text: str, fact: str) -> None:
